@@ -10,6 +10,7 @@ mod context;
 pub mod dflop;
 pub mod dhp;
 pub(crate) mod dynamic;
+mod equal_replicas;
 pub(crate) mod executed;
 mod execution_file;
 pub mod hydraulis;

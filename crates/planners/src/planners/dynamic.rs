@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::planners::batches::EachBatch;
+use crate::planners::equal_replicas::first_equal;
 use crate::planners::infeasible::Infeasibility;
 use crate::planners::layout_search::{LayoutPlanner, LayoutSearch, Microbatches, Sized};
 use crate::planners::{Batches, NoPlan, PlanningContext, SearchError};
@@ -176,20 +177,22 @@ fn fill_batch(
         );
         let mut random = Random::new(scenario.seed, stream + replica as u64);
         search(&costs, scenario.memory_limit(), Effort::Thorough { swaps }, enough, &mut random)
+            .map_err(|too_large| Infeasibility::activations(too_large.rank, too_large.needs))
     };
-    let (first, others) = by_work.split_first().ok_or_else(|| Infeasibility::rule("a batch needs a replica"))?;
-    let heaviest = search_order(*first, Nanos::ZERO)
-        .map_err(|too_large| Infeasibility::activations(too_large.rank, too_large.needs))?;
-    let found = side_by_side(workers, others.len(), |job| search_order(others[job], heaviest.end));
-    let mut choices: Vec<Option<SearchResult>> = vec![None; dealt.len()];
+    let first_equal = first_equal(scenario, layout, batch, &microbatches, &dealt);
+    // The first of replicas with the highest work is the first of its equals.
+    by_work.retain(|&replica| first_equal[replica] == replica);
+    let (heaviest, others) = by_work.split_first().ok_or_else(|| Infeasibility::rule("a batch needs a replica"))?;
+    let slowest = search_order(*heaviest, Nanos::ZERO)?;
+    let found = side_by_side(workers, others.len(), |job| search_order(others[job], slowest.end));
+    let mut searched: Vec<Option<SearchResult>> = vec![None; dealt.len()];
     for (&replica, found) in others.iter().zip(found) {
-        choices[replica] =
-            Some(found.map_err(|too_large| Infeasibility::activations(too_large.rank, too_large.needs))?);
+        searched[replica] = Some(found?);
     }
-    choices[*first] = Some(heaviest);
-    let choices: Vec<SearchResult> = choices.into_iter().flatten().collect();
+    searched[*heaviest] = Some(slowest);
+    let evaluated = searched.iter().flatten().map(|selection| selection.evaluated).sum();
+    let choices: Vec<SearchResult> = first_equal.iter().filter_map(|&first| searched[first].clone()).collect();
     let decision = choices.iter().rev().max_by_key(|selection| selection.end).map(describe);
-    let evaluated = choices.iter().map(|selection| selection.evaluated).sum();
     let replicas = dealt.iter().zip(choices).map(|(assigned, selection)| {
         let sequences = assigned.iter().map(|&microbatch| microbatches[microbatch].clone()).collect();
         ReplicaPlan::new(sequences, ReplicaKind::Pipeline, selection.schedule)

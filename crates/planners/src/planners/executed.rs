@@ -4,10 +4,10 @@
 use std::sync::Arc;
 
 use crate::planners::dhp::group_costs;
+use crate::planners::equal_replicas::{REMEMBERED, link_class};
 use crate::planners::hydraulis::pipeline_costs;
 use crate::planners::infeasible::Infeasibility;
 use crate::planners::module_layouts::module_costs;
-use crate::planners::replica::REMEMBERED;
 use crate::planners::{Batches, PlanningContext, SearchError, replica, stage_flops};
 use planscope_core::host::{jobs_per_round, side_by_side};
 use planscope_core::units::Flops;
@@ -66,8 +66,8 @@ pub(crate) struct ReplicaRun {
     pub stage_flops: Vec<f64>,
 }
 
-/// Executes all replicas in an iteration. Replicas share a run if their work and their
-/// links are equal.
+/// Executes all replicas in an iteration. Replicas share a run if their work and links
+/// are equal.
 pub(crate) fn run_iteration(
     scenario: &Scenario,
     pricing: &Pricing<'_>,
@@ -80,7 +80,7 @@ pub(crate) fn run_iteration(
     let mut runs = Vec::with_capacity(plan.iterations[iteration].replicas.len());
     for (index, assigned) in plan.iterations[iteration].replicas.iter().enumerate() {
         let loads = replica::loads(scenario, batch, &assigned.microbatches);
-        let class = replica::link_class(scenario, layout, index);
+        let class = link_class(scenario, layout, index);
         let replicas = &plan.iterations[iteration].replicas;
         let same = distinct.iter().find(|(known, other, at, _)| {
             *at == class && *known == loads && is_same_plan(&replicas[*other], assigned, batch)

@@ -24,6 +24,7 @@ use bound::work_bound;
 pub(crate) use composition::Composition;
 pub(crate) use stages::balanced;
 
+use crate::planners::equal_replicas::{REMEMBERED, link_class};
 use crate::planners::infeasible::{BindingConstraint, Infeasibility};
 use crate::planners::layouts::{Candidate, candidates};
 use crate::planners::{Batches, NoPlan, PlanningContext, replica};
@@ -334,13 +335,13 @@ impl<'a> LayoutSearch<'a> {
         let assignment = self.planner.assign(self.scenario, layout, loads, &table);
         let ranks = f64::from(layout.pipeline * layout.data);
         for (replica, assigned) in assignment.iter().enumerate() {
-            let class = replica::link_class(self.scenario, layout, replica);
+            let class = link_class(self.scenario, layout, replica);
             let is_equal = |(before, at, _): &&(&[usize], u32, compare::IterationTotals)| {
                 *at == class
                     && before.len() == assigned.len()
                     && before.iter().zip(assigned).all(|(&before, &now)| loads[before] == loads[now])
             };
-            if let Some((.., totals)) = known.iter().rev().take(replica::REMEMBERED).find(is_equal) {
+            if let Some((.., totals)) = known.iter().rev().take(REMEMBERED).find(is_equal) {
                 score.active += totals.active_time.secs() / ranks;
                 score.exposed += totals.exposed.secs() / ranks;
                 continue;

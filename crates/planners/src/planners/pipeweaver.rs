@@ -18,6 +18,7 @@ mod tuning;
 
 use crate::planners::batches::EachBatch;
 use crate::planners::dynamic::deal;
+use crate::planners::equal_replicas::first_equal;
 use crate::planners::infeasible::Infeasibility;
 use crate::planners::layout_search::{LayoutPlanner, LayoutSearch, Microbatches, Sized};
 use crate::planners::pipeweaver::ranking::Starts;
@@ -216,11 +217,17 @@ fn fill_batch(
     let times = pricing.table(layout.tensor, &loads).microbatch_times(layout.pipeline * layout.chunks);
     let mut replicas: Vec<ReplicaPlan> = Vec::with_capacity(layout.data as usize);
     let mut slowest: Option<Ordered> = None;
-    for (number, assigned) in deal(layout, &times).into_iter().enumerate() {
+    let dealt = deal(layout, &times);
+    let first = first_equal(scenario, layout, batch, &microbatches, &dealt);
+    for (number, assigned) in dealt.into_iter().enumerate() {
         if assigned.is_empty() {
             return Err(Infeasibility::rule("a batch has fewer microbatches than replicas"));
         }
         let assigned_sequences = assigned.iter().map(|&microbatch| microbatches[microbatch].clone()).collect();
+        if first[number] < number {
+            replicas.push(ReplicaPlan { microbatches: assigned_sequences, ..replicas[first[number]].clone() });
+            continue;
+        }
         let stream = index as u64 * u64::from(layout.data) + number as u64;
         let rollouts = scenario.search.rollouts;
         let effort = Effort { starts: Starts::from_rollouts(rollouts), rollouts, stream, workers, cancellation };

@@ -36,18 +36,6 @@ pub(crate) const fn replica_position(layout: Layout, replica: usize) -> ReplicaL
     ReplicaLayout { pipeline: layout.pipeline, data: layout.data, replica: replica as u32 }
 }
 
-/// Returns a number that determines the links between the stages of a replica: replicas with equal work and equal numbers
-/// take the same time. 0 for all replicas if consecutive ranks of a pipeline are whole nodes apart.
-pub(crate) fn link_class(scenario: &Scenario, layout: Layout, replica: usize) -> u32 {
-    let node = scenario.cluster.devices_per_node;
-    let devices = layout.tensor * scenario.training.context_parallel;
-    let distance = devices.saturating_mul(layout.data);
-    if distance.is_multiple_of(node) { 0 } else { (replica as u32).wrapping_mul(devices) % node }
-}
-
-/// Number of earlier replicas that a replica is compared with. Equal replicas are adjacent or alternate.
-pub(crate) const REMEMBERED: usize = 16;
-
 /// Computes the costs for a replica under its plan.
 pub(crate) fn costs(
     scenario: &Scenario,

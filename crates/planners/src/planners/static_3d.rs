@@ -5,6 +5,7 @@ mod optimus;
 
 use crate::planners::batches::SpanCount;
 use crate::planners::dynamic::{deal, order_by_length};
+use crate::planners::equal_replicas::first_equal;
 use crate::planners::executed::{TestedPlan, fits};
 use crate::planners::infeasible::Infeasibility;
 use crate::planners::layout_search;
@@ -246,15 +247,20 @@ fn fill(
             let loads = replica::loads(scenario, batch, &microbatches);
             pricing.table(layout.tensor, &loads).microbatch_times(layout.pipeline * layout.chunks)
         };
-        let mut replicas = Vec::with_capacity(layout.data as usize);
+        let mut replicas: Vec<ReplicaPlan> = Vec::with_capacity(layout.data as usize);
         let assignment = assign_microbatches(scenario, layout, microbatches.len(), times);
+        let first = first_equal(scenario, layout, batch, &microbatches, &assignment);
         for (replica, assigned) in assignment.into_iter().enumerate() {
             let assigned: Vec<Vec<u32>> =
                 assigned.into_iter().map(|microbatch| microbatches[microbatch].clone()).collect();
             if assigned.is_empty() {
                 return Err(Infeasibility::rule("a batch has fewer microbatches than replicas").into());
             }
-            replicas.push(planner.replica_plan(scenario, pricing, sized, (replica, batch), assigned)?);
+            replicas.push(if first[replica] < replica {
+                ReplicaPlan { microbatches: assigned, ..replicas[first[replica]].clone() }
+            } else {
+                planner.replica_plan(scenario, pricing, sized, (replica, batch), assigned)?
+            });
         }
         let iteration = IterationPlan { replicas, decision: None };
         spans += iteration.spans();
