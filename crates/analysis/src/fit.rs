@@ -20,7 +20,7 @@ use changes::{LAYERS_PER_STAGE, PLANNERS, Proposal, pairs, proposals};
 use planscope_core::host::{Cancellation, SequentialWorkers, Workers, side_by_side};
 use planscope_plan::certainty;
 use planscope_plan::observer::Observer;
-use planscope_plan::outcome::{Layout, PlanOutcome, Planned, RankMemory, RankNeed, is_even, layer_counts};
+use planscope_plan::outcome::{Layout, PlanOutcome, Planned, RankMemory, RankNeed, is_even, layer_counts, range_name};
 use planscope_plan::scenario::{FreeSetting, PlannerKind, Scenario, ValidScenario};
 use planscope_planners::engine::{self, PlanError};
 
@@ -225,6 +225,7 @@ pub fn fit_applicable(
     let Trials { mut changes, simulated, rejected, .. } = trials;
     let seconds = |change: &Change| change.result.iteration_s.unwrap_or(f64::INFINITY);
     changes.sort_by(|a, b| seconds(a).total_cmp(&seconds(b)));
+    drop_redundant_search(&mut changes, is_applicable);
     keep_one_of_a_kind(&mut changes, is_applicable);
     changes.truncate(MAX_CHANGES);
     // Changes of the cluster are not combined, because they cost money.
@@ -375,6 +376,18 @@ fn found_fields(change: &Change) -> Vec<FieldChange> {
     fields
 }
 
+/// Removes a free layout if a change of single degrees has the same plan.
+fn drop_redundant_search(changes: &mut Vec<Change>, is_applicable: &dyn Fn(&Change) -> bool) {
+    let is_free = |change: &Change| change.fields.iter().any(|field| field.pointer == "/layout");
+    let degrees: Vec<FitResult> = changes
+        .iter()
+        .filter(|change| change.kind == ChangeKind::Layout && !is_free(change) && is_applicable(change))
+        .filter(|change| change.fields.iter().all(|field| field.pointer.starts_with("/layout/")))
+        .map(|change| change.result.clone())
+        .collect();
+    changes.retain(|change| !is_free(change) || !degrees.contains(&change.result));
+}
+
 /// Keeps the fastest and the fastest applicable of several changes of the same fields, for example of the number of
 /// recomputed layers.
 fn keep_one_of_a_kind(changes: &mut Vec<Change>, is_applicable: &dyn Fn(&Change) -> bool) {
@@ -439,9 +452,10 @@ pub(crate) fn evaluate(
     let Some(result) = planning.outcome.results.into_iter().next() else { return Ok(None) };
     Ok(Some(match result.answer {
         PlanOutcome::Planned(planned) => {
+            let model = &valid.scenario().model;
             let rank_layers = |rank: u32| {
-                let stages = planned.stages.iter().filter(|stage| stage.rank == rank);
-                stages.map(|stage| stage.layers.as_str()).collect::<Vec<_>>().join(", ")
+                let ranges = planned.stages.iter().filter(|stage| stage.rank == rank).flat_map(|stage| &stage.ranges);
+                ranges.map(|range| range_name(model, *range)).collect::<Vec<_>>().join(", ")
             };
             let ranks = planned.ranks.iter();
             Evaluated {

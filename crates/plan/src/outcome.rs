@@ -14,7 +14,7 @@ pub use gain::Gain;
 pub use grouping::{DegreeGroups, IterationGroups, MicrobatchGroups};
 pub use nearest::{NearestMiss, RankNeed, memory_difference};
 pub use placement::{Boundary, ModulePlacement, PlacedModules};
-pub use stage_layers::{is_even, layer_counts};
+pub use stage_layers::{is_even, layer_counts, range_name};
 pub use strategy::{IterationStrategy, PipelineSummary};
 
 pub use planscope_core::workload::BatchSummary;

@@ -2,9 +2,10 @@
 
 mod trace;
 
-use api::check::{Certainty, Check, Edit, EditAction, Verdict};
+use api::check::{Certainty, Check, Edit, EditAction, RISK, Verdict};
 use api::job_config::ConfigFormat;
 use api::run::{Agreement, Comparison, PhaseResidual};
+use planner::certainty::memory_certainty;
 use planner::fit::{Change, ChangeKind, Combination, Fit};
 use planner::outcome::{Layout, Planned, RunCost, RunForecast};
 use planner::slowness::{Cause, Relation, Slowness};
@@ -291,7 +292,7 @@ pub(crate) fn changes(report: &Report) -> Vec<String> {
             has_title = true;
             lines.push(hardware_title(fit));
         }
-        lines.push(change_line(number, change));
+        lines.push(change_line(number, change, report.check.scenario.cluster.device.memory_gib));
         if edits.is_empty() {
             let fields = change.fields.iter().map(|field| match change.result.layout {
                 Some(layout) if field.pointer == "/layout" => degrees(layout),
@@ -343,7 +344,8 @@ fn edit_line(edit: &Edit, files: &[String]) -> String {
     format!("                 {file}{action} {}: {}", edit.line, edit.setting)
 }
 
-fn change_line(number: u32, change: &Change) -> String {
+/// Describes a change on devices with `device_gib` of memory.
+fn change_line(number: u32, change: &Change, device_gib: f64) -> String {
     let confidence =
         change.probability_faster.map(|probability| format!(", {:.0} % likely faster", 100.0 * probability));
     let confidence = confidence.unwrap_or_default();
@@ -351,8 +353,12 @@ fn change_line(number: u32, change: &Change) -> String {
     let number = if is_hardware(change) { String::new() } else { number.to_string() };
     let rate = change.result.tokens_per_s_per_device.filter(|_| is_hardware(change));
     let rate = rate.map(|rate| format!(", {rate:.0} tokens/s per device")).unwrap_or_default();
+    let risk = change.result.peak_gib.map(|peak| memory_certainty(peak, device_gib).probability_out_of_memory);
+    let risk = risk.filter(|risk| *risk > RISK);
+    let risk = risk.map(|risk| format!(", {:.0} % probability of running out of memory", 100.0 * risk));
+    let risk = risk.unwrap_or_default();
     format!(
-        "{number:>3} {:>9.3} s{difference}  {:>6.1} GiB  {}{rate}{confidence}",
+        "{number:>3} {:>9.3} s{difference}  {:>6.1} GiB  {}{rate}{confidence}{risk}",
         change.result.iteration_s.unwrap_or(0.0),
         change.result.peak_gib.unwrap_or(0.0),
         change.title

@@ -2,7 +2,10 @@
 
 mod check;
 mod execution_plan;
+mod log_client;
 mod mcp;
+mod published_profiles;
+mod sweeps;
 mod trace;
 
 use std::io::{BufRead, BufReader, Write};

@@ -1,7 +1,7 @@
 //! Arguments of Megatron-LM that affect neither time nor memory of a step.
 
 /// Starts of their names.
-const PREFIXES: [&str; 109] = [
+const PREFIXES: [&str; 114] = [
     "apply-rope",
     "decoupled-",
     "squared-relu",
@@ -111,6 +111,12 @@ const PREFIXES: [&str; 109] = [
     "nccl-",
     "no-pipeline-parallel",
     "query-in-block",
+    "max-restarts",
+    "tee",
+    "redirects",
+    "use-cpu-initialization",
+    // Turns off an overlap that presets of Megatron-LM do not have.
+    "no-async-tensor-model-parallel-allreduce",
 ];
 
 /// True for data, checkpoint, log, learning rate and numerics arguments, and for environment

@@ -51,6 +51,9 @@ pub(super) fn build(
         module.frozen |= settings.frozen.contains(&module.role);
         if module.role == ModuleRole::Backbone && !module.frozen {
             module.adapters = settings.adapters;
+            if module.moe.is_some() && module.adapters.is_some_and(|adapters| adapters.mlp) {
+                keys.not_modelled("Adapters of routed experts are left out: memory and time are lower bounds.");
+            }
         }
         if module.role == ModuleRole::Backbone && module.learned_positions > 0 {
             module.learned_positions = module.learned_positions.max(workload.context_length);

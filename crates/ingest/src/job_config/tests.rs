@@ -6,6 +6,7 @@ mod newer_files;
 mod programs;
 mod state_formats;
 mod trainers;
+mod unmodelled;
 mod wrappers;
 mod yaml_programs;
 

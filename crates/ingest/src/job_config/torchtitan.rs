@@ -135,6 +135,9 @@ fn degrees(keys: &mut Keys, settings: &mut Settings, model_layers: u32) -> Resul
     let names = ["parallelism.expert_parallel_comm_backend", "parallelism.moe_comm_backend"];
     // DeepEP and HybridEP send a token to a node once.
     settings.dispatch_by_node = keys.text(&names, "exchange between experts").map(|kind| kind.trim() != "standard");
+    if keys.flag(&["optimizer.early_step_in_backward"], "optimizer step").unwrap_or(false) {
+        keys.not_modelled(unmodelled::OPTIMIZER_IN_BACKWARD);
+    }
     if keys.flag(&["parallelism.enable_async_tensor_parallel", "experimental.enable_async_tensor_parallel"], "overlap")
         == Some(true)
     {

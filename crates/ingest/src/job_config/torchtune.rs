@@ -5,7 +5,7 @@ use planner::training::{AttentionKernel, Precision, Recompute};
 
 use super::keys::Keys;
 use super::settings::{Batch, Settings, Sharding};
-use super::{JobConfigError, model_config, optimizer, programs};
+use super::{JobConfigError, model_config, optimizer, programs, unmodelled};
 
 const COMPONENT: &str = "model._component_";
 const MODEL: &str = "model.";
@@ -140,6 +140,9 @@ fn memory(keys: &mut Keys, settings: &mut Settings, is_single: bool) {
     if keys.flag(&["fsdp_cpu_offload"], "offload").unwrap_or(false) {
         settings.offload_states();
     }
+    if keys.flag(&["optimizer_in_bwd"], "optimizer step").unwrap_or(false) {
+        keys.not_modelled(unmodelled::OPTIMIZER_IN_BACKWARD);
+    }
     if keys.flag(&["enable_activation_offloading"], "offload").unwrap_or(false) {
         settings.activation_offload = 1.0;
     }
@@ -183,7 +186,6 @@ fn is_without_effect(key: &str) -> bool {
         "shuffle",
         "epochs",
         "optimizer.",
-        "optimizer_in_bwd",
         "lr_scheduler.",
         "loss.",
         "max_steps",

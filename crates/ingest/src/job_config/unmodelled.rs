@@ -17,6 +17,10 @@ const SPARSE: &str = "Sparse attention is read as full attention.";
 pub(super) const LORA: &str =
     "The adapters (LoRA) are left out. All parameters are trained, so memory and time are upper bounds.";
 
+/// Sentence for an optimizer step of each layer in the backward pass.
+pub(super) const OPTIMIZER_IN_BACKWARD: &str =
+    "The optimizer step runs after the backward pass: the memory of the gradients is an upper bound.";
+
 /// Keys, condition, sentence.
 const PARTS: &[(&[&str], When, &str)] = &[
     (&["o_lora_rank"], When::Set, "The low-rank output projection is read as a full one."),
@@ -43,6 +47,17 @@ const PARTS: &[(&[&str], When, &str)] = &[
     (&["fp8-param-gather", "fp8-param"], When::Set, "Weights that are stored and gathered in fp8 are read as bf16."),
     (&["cuda-graph-impl"], When::IsNot("none"), "CUDA graphs are not applied."),
     (&["enable-cuda-graph", "external-cuda-graph"], When::Set, "CUDA graphs are not applied."),
+    (
+        &["moe-expert-capacity-factor", "moe-pad-expert-input-to-capacity"],
+        When::Set,
+        "The capacity of the experts is not applied: no token is dropped and no expert is padded.",
+    ),
+    (
+        &["overlap-cpu-optimizer-d2h-h2d"],
+        When::Set,
+        "Overlap of the transfers of the offloaded optimizer is not applied.",
+    ),
+    (&["padding_free"], When::Set, "Batches without padding are read as batches of samples with the stated length."),
     (&["vision-model-type"], When::Set, "The vision encoder is left out: the file does not state its sizes."),
 ];
 

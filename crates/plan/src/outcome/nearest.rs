@@ -26,7 +26,7 @@ pub struct NearestMiss {
 pub struct RankNeed {
     /// Pipeline rank.
     pub rank: u32,
-    /// Layers on the rank, for example "Llama-3 70B 0-4 with the embedding".
+    /// Layers on the rank, for example "0-4 with the embedding".
     pub layers: String,
     /// Peak memory terms.
     pub memory: RankMemory,

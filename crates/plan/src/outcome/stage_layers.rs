@@ -1,5 +1,6 @@
 //! Number of layers per stage of a plan with one module.
 
+use planscope_core::model::Model;
 use planscope_core::timeline::StageLayers;
 
 use super::Planned;
@@ -14,6 +15,16 @@ pub fn layer_counts(planned: &Planned, layers: u32) -> Option<Vec<u32>> {
     // Outcomes of earlier versions have the description only.
     let descriptions: Vec<&str> = planned.stages.iter().map(|stage| stage.layers.as_str()).collect();
     counts(&descriptions, layers)
+}
+
+/// Names a range of layers, for example "0-4" or "16". Models with several modules have the name of the module before it.
+pub fn range_name(model: &Model, range: StageLayers) -> String {
+    let last = range.end.saturating_sub(1);
+    let layers = if range.first == last { last.to_string() } else { format!("{}-{last}", range.first) };
+    match model.modules.as_slice() {
+        [_] => layers,
+        modules => format!("{} {layers}", modules[range.module as usize].name),
+    }
 }
 
 /// Returns true if all stages have equally many layers.

@@ -86,7 +86,7 @@ pub(super) fn read(format: ConfigFormat, keys: &mut Keys, settings: &mut Setting
     let peft = keys.flag(&["use_peft"], "fine-tuning").unwrap_or(false) || keys.has_section("peft_config.");
     match kind.to_lowercase().as_str() {
         "" | "full" | "none" if !peft => {}
-        "freeze" => keys.not_modelled("Frozen layers are trained."),
+        "freeze" => keys.not_modelled("Frozen layers are read as trained layers, so memory and time are upper bounds."),
         kind => {
             let bits = base_bits(keys, kind == "qlora");
             // LLaMA-Factory and ms-swift adapt all linear layers with rank 8; PEFT and TRL adapt queries and values.

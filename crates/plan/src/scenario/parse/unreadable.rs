@@ -94,7 +94,8 @@ mod tests {
     use super::*;
 
     /// Contains expanded presets.
-    const EXAMPLE: &str = include_str!("../../../../../crates/planner/tests/stored/llama-2-7b-long-documents.json");
+    const EXAMPLE: &str =
+        include_str!("../../../../../crates/planner/tests/planner/stored/llama-2-7b-long-documents.json");
 
     #[test]
     fn errors_describe_the_expected_number() {

@@ -2,13 +2,14 @@
 
 use super::{Composition, LayoutSearch, Microbatches, Sized};
 use crate::planners::breakdown::rank_memory;
+use crate::planners::contents;
 use crate::planners::infeasible::Infeasibility;
 use planscope_core::model::{Model, ModuleRole};
 use planscope_core::units::Bytes;
 use planscope_cost::cost::Partition;
 use planscope_cost::cost::partition::LayerRange;
 use planscope_pipeline::simulate::{execute, peak_memory_over};
-use planscope_plan::outcome::{Layout, NearestMiss, RankMemory, RankNeed};
+use planscope_plan::outcome::{Layout, NearestMiss, RankMemory, RankNeed, range_name};
 
 /// Limit on simulated layouts.
 const MAX_SIMULATED: usize = 48;
@@ -158,7 +159,7 @@ fn layers(model: &Model, partition: &Partition, rank: usize, ranks: usize) -> St
             (false, true) => " with the output head",
             (false, false) => "",
         };
-        format!("{} {}-{}{ends}", module.name, range.first, range.end.saturating_sub(1))
+        format!("{}{ends}", range_name(model, contents::layers(range)))
     };
     let ranges = partition.stages_on(rank, ranks).flatten().filter(|range| !range.is_empty());
     ranges.map(description).collect::<Vec<_>>().join(", ")

@@ -6,8 +6,8 @@ use planner::scenario::validate::NoDatasets;
 use planner::scenario::{FieldError, PlannerKind, ValidScenario, parse};
 use serde_json::{Value, json};
 
-const EXAMPLE: &str = include_str!("../../../examples/llama-2-7b-long-documents.json");
-const IMAGES: &str = include_str!("../../../examples/vlm-s-image-heavy.json");
+const EXAMPLE: &str = include_str!("../../../../examples/llama-2-7b-long-documents.json");
+const IMAGES: &str = include_str!("../../../../examples/vlm-s-image-heavy.json");
 
 /// Returns an example with overrides.
 fn with(example: &str, overrides: Value) -> Result<ValidScenario, Vec<FieldError>> {

@@ -10,7 +10,7 @@ use planner::training::Precision;
 
 /// Returns GPT-3 175B on equal sequences, with the given presets and microbatch.
 fn scenario(cluster: &str, microbatch: u32) -> Scenario {
-    let mut scenario = parse(include_str!("../../../examples/gpt-3-175b-uniform.json")).unwrap();
+    let mut scenario = parse(include_str!("../../../../examples/gpt-3-175b-uniform.json")).unwrap();
     let preset = planner::cluster::presets::cluster(cluster).unwrap();
     scenario.cluster = planner::cluster::Cluster { nodes: scenario.cluster.nodes, ..preset };
     scenario.planners = vec![PlannerKind::OneFOneB];

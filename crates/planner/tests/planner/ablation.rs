@@ -30,7 +30,7 @@ fn every_technique_added_is_faster() {
         InterleavedParameters, PipeWeaver, PipeWeaverInterleaving, PipeWeaverPartition, PipeWeaverRanking,
     };
     let plans =
-        planned(include_str!("../../../examples/vlm-s-pipeweaver-steps.json"), |scenario| scenario.iterations = 2);
+        planned(include_str!("../../../../examples/vlm-s-pipeweaver-steps.json"), |scenario| scenario.iterations = 2);
     let steps = [InterleavedParameters, PipeWeaverPartition, PipeWeaverInterleaving, PipeWeaverRanking, PipeWeaver];
     let times = steps.map(|step| time(&plans, step));
     for (step, published) in (1..5).zip([17.3, 38.9, 48.3, 62.8]) {
@@ -45,7 +45,7 @@ fn every_technique_added_is_faster() {
 fn pipeweaver_plans_all_models() {
     for (preset, tensor, pipeline) in [("omni-7b", 4, 2), ("t2v-s", 4, 4), ("llama-2-7b", 4, 2), ("vlm-m", 8, 4)] {
         let file =
-            include_str!("../../../examples/vlm-s-image-heavy.json").replace("\"vlm-s\"", &format!("{preset:?}"));
+            include_str!("../../../../examples/vlm-s-image-heavy.json").replace("\"vlm-s\"", &format!("{preset:?}"));
         let plans = planned(&file, |scenario| {
             scenario.planners = vec![PlannerKind::PipeWeaverInterleaving, PlannerKind::PipeWeaver];
             scenario.layout.tensor = Some(tensor);
@@ -79,7 +79,7 @@ fn text_only() -> planner::workload::SampleSource {
 /// A baseline that does not apply to a model reports it.
 #[test]
 fn optimus_says_where_it_does_not_apply() {
-    let mut scenario = parse(include_str!("../../../examples/llama-2-7b-long-documents.json")).unwrap();
+    let mut scenario = parse(include_str!("../../../../examples/llama-2-7b-long-documents.json")).unwrap();
     scenario.planners = vec![PlannerKind::Optimus];
     scenario.iterations = 1;
     let planning = plan(&ValidScenario::new(scenario, &NoDatasets).unwrap(), &mut Unobserved).unwrap();

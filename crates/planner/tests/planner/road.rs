@@ -6,9 +6,9 @@ use planner::scenario::validate::NoDatasets;
 use planner::scenario::{PlannerKind, ValidScenario, parse};
 
 const EXAMPLES: [(&str, &str); 3] = [
-    ("vlm-s-image-heavy", include_str!("../../../examples/vlm-s-image-heavy.json")),
-    ("llama-2-7b-long-documents", include_str!("../../../examples/llama-2-7b-long-documents.json")),
-    ("gpt-3-175b-uniform", include_str!("../../../examples/gpt-3-175b-uniform.json")),
+    ("vlm-s-image-heavy", include_str!("../../../../examples/vlm-s-image-heavy.json")),
+    ("llama-2-7b-long-documents", include_str!("../../../../examples/llama-2-7b-long-documents.json")),
+    ("gpt-3-175b-uniform", include_str!("../../../../examples/gpt-3-175b-uniform.json")),
 ];
 
 fn valid(json: &str) -> ValidScenario {

@@ -7,7 +7,7 @@ use planner::scenario::{FieldError, ValidScenario, parse};
 use planner::workload::Dataset;
 use serde_json::{Value, json};
 
-const EXAMPLE: &str = include_str!("../../../examples/llama-2-7b-long-documents.json");
+const EXAMPLE: &str = include_str!("../../../../examples/llama-2-7b-long-documents.json");
 
 /// Returns the example after replacing values at the given pointers.
 fn changed(changes: &[(&str, Value)]) -> Result<ValidScenario, Vec<FieldError>> {

@@ -1,0 +1,6 @@
+//! Reads published files: configurations, logs, profiles and traces.
+
+mod job_configs;
+mod logs;
+mod profiles;
+mod traces;
