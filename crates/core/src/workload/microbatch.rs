@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::Sequence;
 
 /// Microbatch sequences and samples, in order.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct MicrobatchContents {
     sequences: Vec<Sequence>,
     members: Vec<Sequence>,

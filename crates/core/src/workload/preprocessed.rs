@@ -130,7 +130,7 @@ impl Shaped {
 }
 
 /// Totals for items that have dataset-specified lengths. Other items use the model's length.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct ItemLengths {
     /// Items with specified lengths.
     pub items: u32,

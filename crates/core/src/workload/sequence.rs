@@ -8,7 +8,7 @@ use crate::model::Model;
 ///
 /// Images and audio clips are tokens in the sequence. Video is processed by the generator; the
 /// sequence contains only its caption.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Sequence {
     /// Samples in the sequence.
     pub samples: u32,

@@ -1,6 +1,6 @@
 //! Equal replicas: replicas with the same work and the same links are planned and simulated once.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use planscope_core::workload::{MicrobatchContents, PackedBatch};
 use planscope_plan::outcome::Layout;
@@ -27,13 +27,13 @@ pub(crate) fn first_equal(
     microbatches: &[Vec<u32>],
     assigned: &[Vec<usize>],
 ) -> Vec<usize> {
-    let mut numbers: HashMap<MicrobatchContents, usize> = HashMap::new();
+    let mut numbers: BTreeMap<MicrobatchContents, usize> = BTreeMap::new();
     let number = |sequences: &Vec<u32>| {
         let next = numbers.len();
         *numbers.entry(batch.contents(sequences)).or_insert(next)
     };
     let numbers: Vec<usize> = microbatches.iter().map(number).collect();
-    let mut first: HashMap<(u32, Vec<usize>), usize> = HashMap::new();
+    let mut first: BTreeMap<(u32, Vec<usize>), usize> = BTreeMap::new();
     let first_of = |(replica, assigned): (usize, &Vec<usize>)| {
         let work = assigned.iter().map(|&microbatch| numbers[microbatch]).collect();
         *first.entry((link_class(scenario, layout, replica), work)).or_insert(replica)

@@ -172,7 +172,7 @@ pub fn judge(
         }
         let sizes = arrangement.as_ref().map(Arrangement::sizes);
         let equal = equal_runs(&runs);
-        let total = iteration_totals(scenario, batch, planned, (&runs, &equal, sizes.as_deref()), &end);
+        let total = iteration_totals(scenario, batch, planned, (&runs, &equal), sizes.as_deref(), &end);
         for &(index, count) in &equal {
             let (run, replica) = (&runs[index], &planned.replicas[index]);
             if let ReplicaKind::Strategy(strategy) = &replica.kind {
@@ -331,7 +331,8 @@ fn iteration_totals(
     scenario: &Scenario,
     batch: &PackedBatch,
     planned: &IterationPlan,
-    (runs, equal, sizes): (&[Arc<ReplicaRun>], &[(usize, u32)], Option<&[u32]>),
+    (runs, equal): (&[Arc<ReplicaRun>], &[(usize, u32)]),
+    sizes: Option<&[u32]>,
     end: &StepEnd,
 ) -> IterationTotals {
     let devices = scenario.cluster.devices();
