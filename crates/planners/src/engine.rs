@@ -108,10 +108,6 @@ pub fn plan_recorded(
     let sizing = pack(&sampler.sizing());
     let requests = |family| request.planners.iter().any(|planner| planner.family() == family);
     let has_strategies = requests(PlannerFamily::Strategies);
-    // The best plan can be one of strategies.
-    let needs_survey = has_strategies || (requests(PlannerFamily::Best) && request.search.rollouts > 0);
-    let surveys = if needs_survey { SURVEYS } else { 0 };
-    let survey: Vec<PackedBatch> = (0..surveys).map(|number| pack(&sampler.survey(number))).collect();
     let has_groups = has_strategies || requests(PlannerFamily::ContextParallel);
     let contexts = ContextSettings::up_to(&request.training, if has_groups { request.cluster.devices() } else { 0 });
     let degrees = if requests(PlannerFamily::ModuleLayouts) {
@@ -121,15 +117,20 @@ pub fn plan_recorded(
     };
     let pricing = Pricing::new(&request.model, &request.cluster, &request.training);
     let pricing = pricing.with_contexts(&contexts).with_degrees(&degrees);
-    let batches = Batches { survey: &survey, sizing: &sizing, evaluated: &evaluated };
     let spent = Spent::new(max_bytes, budget::EvaluationSize::new(request.iterations, observer.workers().count()));
-    let context = |planner| {
+    let context = |planner, batches| {
         let recorded = record.and_then(|record| record.iteration_of(planner));
         PlanningContext { scenario: request, pricing: &pricing, planner, batches, ceiling: NO_CEILING, recorded }
     };
-    let inputs: Vec<PlanningContext<'_>> = request.planners.iter().copied().map(context).collect();
+    // The draft needs no survey, so that the first plan of a large batch is early.
+    let unsurveyed = Batches { survey: &[], sizing: &sizing, evaluated: &evaluated };
     let has_draft = requests(PlannerFamily::Best) && request.search.rollouts > 0;
-    let draft_s = if has_draft { best::report_draft(context(PlannerKind::Best), observer)? } else { None };
+    let draft_s = if has_draft { best::report_draft(context(PlannerKind::Best, unsurveyed), observer)? } else { None };
+    // The best plan can be one of strategies.
+    let surveys = if has_strategies || has_draft { SURVEYS } else { 0 };
+    let survey = side_by_side(observer.workers(), surveys as usize, |number| pack(&sampler.survey(number as u32)));
+    let batches = Batches { survey: &survey, ..unsurveyed };
+    let inputs: Vec<PlanningContext<'_>> = request.planners.iter().map(|&planner| context(planner, batches)).collect();
     let candidates = settings_candidates(request, batches, observer)?;
     let evaluations = match run_planners(&inputs, (&candidates, draft_s), &spent, observer) {
         Ok(evaluations) => evaluations,

@@ -25,6 +25,7 @@ use crate::planners::pipeweaver::ranking::Starts;
 use crate::planners::{Batches, NoPlan, PlanningContext, SearchError, replica};
 use planscope_core::action::Schedule;
 use planscope_core::host::{Cancellation, NeverCancelled, SequentialWorkers, Workers};
+use planscope_core::units::Nanos;
 use planscope_core::workload::{MicrobatchContents, PackedBatch};
 use planscope_cost::cost::{LayerTable, MicrobatchLoad, PipelineCosts, Pricing};
 use planscope_plan::observer::{Observer, ObserverCancellation};
@@ -84,6 +85,7 @@ impl LayoutPlanner for PipeWeaver {
         let microbatches = assigned.iter().map(|&microbatch| batch.sequences[microbatch].clone()).collect();
         // Layouts are compared by the fastest start ranking; no rollouts are used.
         let quick = Effort {
+            enough: Nanos::ZERO,
             starts: Starts::All,
             rollouts: 0,
             stream: 0,
@@ -124,6 +126,8 @@ struct Effort<'a> {
     starts: Starts,
     rollouts: u32,
     stream: u64,
+    /// An order that ends by then needs no search.
+    enough: Nanos,
     workers: &'a dyn Workers,
     cancellation: &'a dyn Cancellation,
 }
@@ -215,28 +219,38 @@ fn fill_batch(
     let microbatches = sized.composition.microbatches(scenario, pricing, layout.microbatch, batch, &consecutive);
     let loads = replica::loads(scenario, batch, &microbatches);
     let times = pricing.table(layout.tensor, &loads).microbatch_times(layout.pipeline * layout.chunks);
-    let mut replicas: Vec<ReplicaPlan> = Vec::with_capacity(layout.data as usize);
-    let mut slowest: Option<Ordered> = None;
     let dealt = deal(layout, &times);
+    if dealt.iter().any(Vec::is_empty) {
+        return Err(Infeasibility::rule("a batch has fewer microbatches than replicas"));
+    }
     let first = first_equal(scenario, layout, batch, &microbatches, &dealt);
-    for (number, assigned) in dealt.into_iter().enumerate() {
-        if assigned.is_empty() {
-            return Err(Infeasibility::rule("a batch has fewer microbatches than replicas"));
-        }
-        let assigned_sequences = assigned.iter().map(|&microbatch| microbatches[microbatch].clone()).collect();
-        if first[number] < number {
-            replicas.push(ReplicaPlan { microbatches: assigned_sequences, ..replicas[first[number]].clone() });
-            continue;
-        }
+    let sequences = |replica: usize| -> Vec<Vec<u32>> {
+        dealt[replica].iter().map(|&microbatch| microbatches[microbatch].clone()).collect()
+    };
+    let work = |replica: usize| -> f64 { dealt[replica].iter().map(|&microbatch| times[microbatch]).sum() };
+    // The replica with the most work is searched first; others only need to finish by then.
+    let mut distinct: Vec<(usize, f64)> =
+        (0..dealt.len()).filter(|&replica| first[replica] == replica).map(|replica| (replica, work(replica))).collect();
+    distinct.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+    let mut planned: Vec<Option<ReplicaPlan>> = vec![None; dealt.len()];
+    let mut slowest: Option<Ordered> = None;
+    for (number, _) in distinct {
         let stream = index as u64 * u64::from(layout.data) + number as u64;
         let rollouts = scenario.search.rollouts;
-        let effort = Effort { starts: Starts::from_rollouts(rollouts), rollouts, stream, workers, cancellation };
-        let ordered = order(scenario, pricing, sized, (number, batch), assigned_sequences, step, effort)?;
+        let enough = slowest.as_ref().map_or(Nanos::ZERO, |slowest| slowest.end);
+        let effort =
+            Effort { starts: Starts::from_rollouts(rollouts), rollouts, stream, enough, workers, cancellation };
+        let ordered = order(scenario, pricing, sized, (number, batch), sequences(number), step, effort)?;
         tally.add(Tally::from_ordered(&ordered));
-        replicas.push(ordered.plan.clone());
+        planned[number] = Some(ordered.plan.clone());
         if slowest.as_ref().is_none_or(|slowest| slowest.end < ordered.end) {
             slowest = Some(ordered);
         }
     }
+    let replica = |number: usize| {
+        let plan = planned[first[number]].clone().expect("the first of equal replicas is planned");
+        ReplicaPlan { microbatches: sequences(number), ..plan }
+    };
+    let replicas = (0..dealt.len()).map(replica).collect();
     Ok((IterationPlan { replicas, decision: slowest.map(|ordered| ordered.describe()) }, tally))
 }

@@ -175,7 +175,7 @@ impl<'a> StepInput<'a> {
     }
 
     fn search(&self, interleaving: &Interleaving<'_>) -> Ranked {
-        let Effort { starts, rollouts, stream, workers, cancellation } = self.effort;
+        let Effort { starts, rollouts, stream, workers, cancellation, .. } = self.effort;
         let budget = Budget { starts, rollouts, seed: self.scenario.seed, stream: STREAM + stream };
         ranking::search(interleaving, Strategy::MonteCarlo, Goal::Fastest, budget, workers, cancellation)
     }
@@ -241,6 +241,13 @@ impl<'a> StepInput<'a> {
             }
             Step::Interleaving => interleave(&interleaving, &natural).schedule,
             Step::Ranking | Step::Tuning => {
+                if self.effort.enough > Nanos::ZERO {
+                    let schedule = interleave(&interleaving, &natural).schedule;
+                    let unsearched = Self::finished(ReplicaPlan { schedule, ..plan.clone() }, costs.clone(), None)?;
+                    if unsearched.end <= self.effort.enough {
+                        return Ok(unsearched);
+                    }
+                }
                 let found = self.search(&interleaving);
                 let schedule = interleave(&interleaving, &found.priorities).schedule;
                 ranked = Some(found);
@@ -290,7 +297,10 @@ impl<'a> StepInput<'a> {
             }
             keep_if_better(ordered);
         }
-        let (_, pressed, timed) = tightest.ok_or_else(Infeasibility::deadlock)?;
+        let (end, pressed, timed) = tightest.ok_or_else(Infeasibility::deadlock)?;
+        if end <= self.effort.enough {
+            return best.ok_or_else(Infeasibility::deadlock);
+        }
         let roomy = PipelineCosts { activation: pressed.activation, transient: pressed.transient, ..timed };
         let interleaving = self.interleaving(&roomy, &groups)?;
         let found = self.search(&interleaving);

@@ -69,6 +69,7 @@ fn an_order_that_cannot_be_retuned_is_unchanged() {
     let search = LayoutSearch::run(context, &planner, &mut Unobserved).unwrap();
     let sized = search.winner().unwrap();
     let effort = Effort {
+        enough: Nanos::ZERO,
         starts: Starts::All,
         rollouts: 0,
         stream: 0,
