@@ -94,6 +94,7 @@ pub(crate) const fn config_format(format: job_config::ConfigFormat) -> ConfigFor
     match format {
         job_config::ConfigFormat::HuggingFaceModel => ConfigFormat::HuggingFaceModel,
         job_config::ConfigFormat::Megatron => ConfigFormat::Megatron,
+        job_config::ConfigFormat::MegatronYaml => ConfigFormat::MegatronYaml,
         job_config::ConfigFormat::Torchtitan => ConfigFormat::Torchtitan,
         job_config::ConfigFormat::Deepspeed => ConfigFormat::Deepspeed,
         job_config::ConfigFormat::TrainingArguments => ConfigFormat::TrainingArguments,

@@ -12,6 +12,8 @@ pub enum ConfigFormat {
     HuggingFaceModel,
     /// Command-line arguments of Megatron-LM or Megatron-DeepSpeed.
     Megatron,
+    /// YAML file of Megatron-LM.
+    MegatronYaml,
     /// Job file of torchtitan.
     Torchtitan,
     /// JSON configuration of DeepSpeed, which contains no model.
@@ -66,6 +68,7 @@ impl ConfigFormat {
         match self {
             Self::HuggingFaceModel => "Hugging Face config.json",
             Self::Megatron => "Megatron-LM arguments",
+            Self::MegatronYaml => "Megatron-LM YAML file",
             Self::Torchtitan => "torchtitan job file",
             Self::Deepspeed => "DeepSpeed configuration",
             Self::TrainingArguments => "Hugging Face TrainingArguments",
@@ -96,7 +99,7 @@ impl ConfigFormat {
     pub const fn framework(self) -> Option<&'static str> {
         match self {
             Self::HuggingFaceModel => None,
-            Self::Megatron => Some("Megatron-LM"),
+            Self::Megatron | Self::MegatronYaml => Some("Megatron-LM"),
             Self::Torchtitan => Some("torchtitan"),
             Self::Deepspeed => Some("DeepSpeed"),
             Self::TrainingArguments => Some("Hugging Face Trainer"),

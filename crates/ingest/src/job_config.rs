@@ -5,6 +5,7 @@
 //! | Hugging Face `config.json` | a JSON object with `model_type`, `architectures` or model dimensions |
 //! | torchtitan job file | TOML with a `[model]` section that names a model, or arguments such as `--training.steps` |
 //! | Megatron-LM arguments | `--num-layers`, `--tensor-model-parallel-size` or a related option in a script, an argument list or a test's YAML |
+//! | Megatron-LM YAML (`--yaml-cfg`) | sections `language_model` and `model_parallel` |
 //! | DeepSpeed JSON | `zero_optimization` or keys of the batch such as `train_micro_batch_size_per_gpu` |
 //! | `TrainingArguments` (JSON, YAML) | `per_device_train_batch_size` or two related keys |
 //! | accelerate (YAML, JSON) | `distributed_type`, `compute_environment` or `num_processes` with `num_machines` |
@@ -54,6 +55,7 @@ mod megatron;
 mod megatron_ignored;
 mod megatron_layers;
 mod megatron_stages;
+mod megatron_yaml;
 mod mixed;
 mod mlperf;
 mod model_config;
@@ -243,7 +245,7 @@ fn in_words_of_file(format: ConfigFormat, keys: &Keys, error: JobConfigError) ->
                 ConfigFormat::Nemo | ConfigFormat::MegatronBridge => {
                     format!("model.{}", name.trim_start_matches("--").replace('-', "_"))
                 }
-                ConfigFormat::Primus => name.trim_start_matches("--").replace('-', "_"),
+                ConfigFormat::MegatronYaml | ConfigFormat::Primus => name.trim_start_matches("--").replace('-', "_"),
                 _ => name.to_owned(),
             };
             let names: Vec<String> = names.split(", ").map(of).collect();
@@ -287,6 +289,7 @@ fn read_settings(format: ConfigFormat, keys: &mut Keys) -> Result<Settings, JobC
     match format {
         ConfigFormat::HuggingFaceModel => Ok(Settings::default()),
         ConfigFormat::Megatron => megatron::read(keys),
+        ConfigFormat::MegatronYaml => megatron_yaml::read(keys),
         ConfigFormat::Torchtitan => torchtitan::read(keys),
         ConfigFormat::Deepspeed
         | ConfigFormat::TrainingArguments

@@ -6,6 +6,7 @@ mod litgpt;
 mod llm_foundry;
 mod maxtext;
 mod megatron;
+mod megatron_yaml;
 mod nanotron;
 mod nemo;
 mod olmo;
@@ -61,6 +62,7 @@ pub(super) fn settings(job: &Job<'_>, target: &Target, field: &str) -> Option<Ve
     }
     match job.format {
         ConfigFormat::Megatron => megatron::settings(job, target, field),
+        ConfigFormat::MegatronYaml => megatron_yaml::settings(target, field),
         ConfigFormat::Torchtitan => torchtitan::settings(job, target, field),
         ConfigFormat::Deepspeed
         | ConfigFormat::TrainingArguments
@@ -96,6 +98,7 @@ fn schedule(format: ConfigFormat) -> Option<Vec<Setting>> {
             Some(vec![Setting::set(&[key, of_2024], "Interleaved1F1B")])
         }
         ConfigFormat::Megatron
+        | ConfigFormat::MegatronYaml
         | ConfigFormat::Nemo
         | ConfigFormat::MegatronBridge
         | ConfigFormat::Primus

@@ -29,7 +29,7 @@ pub enum JobConfigError {
     /// Unknown format.
     #[error(
         "the file is no configuration that Planscope reads; it reads scenario JSON files, config.json of Hugging Face \
-         models, torchtitan job files (TOML), Megatron-LM arguments, DeepSpeed JSON, files or command lines of \
+         models, torchtitan job files (TOML), Megatron-LM arguments and YAML, DeepSpeed JSON, files or command lines of \
          transformers, TRL, accelerate, LLaMA-Factory, axolotl, ms-swift and OpenRLHF, and files of GPT-NeoX, nanotron, \
          llm-foundry, OLMo, NeMo, Megatron-Bridge, MaxText, Primus, verl, litgpt, torchtune, Levanter, OLMo-core and MLPerf"
     )]

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use super::keys::Keys;
 use super::{
     JobConfigError, arguments, bridge_performance, document, gpt_neox, interpolation, levanter, litgpt, llm_foundry,
-    maxtext, megatron, mixed, mlperf, model_config, nanotron, nemo, olmo, olmo_core, primus, programs, torchtitan,
-    torchtune, transformers, unsupported, verl, wrapper, yaml,
+    maxtext, megatron, megatron_yaml, mixed, mlperf, model_config, nanotron, nemo, olmo, olmo_core, primus, programs,
+    torchtitan, torchtune, transformers, unsupported, verl, wrapper, yaml,
 };
 
 /// Format of a configuration file.
@@ -18,6 +18,8 @@ pub enum ConfigFormat {
     HuggingFaceModel,
     /// Command-line arguments of Megatron-LM or Megatron-DeepSpeed.
     Megatron,
+    /// YAML file of Megatron-LM.
+    MegatronYaml,
     /// Job file of torchtitan.
     Torchtitan,
     /// JSON configuration of DeepSpeed, which contains no model.
@@ -72,6 +74,7 @@ impl ConfigFormat {
         match self {
             Self::HuggingFaceModel => "Hugging Face config.json",
             Self::Megatron => "Megatron-LM arguments",
+            Self::MegatronYaml => "Megatron-LM YAML file",
             Self::Torchtitan => "torchtitan job file",
             Self::Deepspeed => "DeepSpeed configuration",
             Self::TrainingArguments => "Hugging Face TrainingArguments",
@@ -103,6 +106,7 @@ impl ConfigFormat {
         match self {
             Self::HuggingFaceModel => "hugging_face_model",
             Self::Megatron => "megatron",
+            Self::MegatronYaml => "megatron_yaml",
             Self::Torchtitan => "torchtitan",
             Self::Deepspeed => "deepspeed",
             Self::TrainingArguments => "training_arguments",
@@ -133,7 +137,7 @@ impl ConfigFormat {
     pub(super) const fn framework_name(self) -> &'static str {
         match self {
             Self::HuggingFaceModel | Self::Deepspeed | Self::TrainingArguments | Self::Accelerate => "Hugging Face",
-            Self::Megatron => "Megatron-LM",
+            Self::Megatron | Self::MegatronYaml => "Megatron-LM",
             Self::Torchtitan => "torchtitan",
             Self::LlamaFactory => "LLaMA-Factory",
             Self::Axolotl => "axolotl",
@@ -162,6 +166,7 @@ impl ConfigFormat {
         match self {
             Self::HuggingFaceModel
             | Self::Megatron
+            | Self::MegatronYaml
             | Self::Nemo
             | Self::MegatronBridge
             | Self::Maxtext
@@ -220,7 +225,8 @@ type Test = fn(&Keys) -> bool;
 
 /// Tests of formats with dotted keys. The first that matches is the format. Job files may contain keys of
 /// `config.json`, so they precede it.
-const TESTS: [(ConfigFormat, Test); 20] = [
+const TESTS: [(ConfigFormat, Test); 21] = [
+    (ConfigFormat::MegatronYaml, megatron_yaml::is_job),
     (ConfigFormat::Primus, primus::is_job),
     (ConfigFormat::GptNeox, gpt_neox::is_job),
     (ConfigFormat::Torchtune, torchtune::is_job),

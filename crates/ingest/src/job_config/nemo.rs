@@ -143,7 +143,7 @@ pub(super) fn read_bridge(keys: &mut Keys) -> Result<Settings, JobConfigError> {
 }
 
 /// Renames the keys of sections to arguments.
-fn rename(keys: &mut Keys, sections: &[&str]) {
+pub(super) fn rename(keys: &mut Keys, sections: &[&str]) {
     keys.rename(|key| {
         let name = sections.iter().find_map(|section| key.strip_prefix(section))?.replace('_', "-");
         let argument = NAMES.into_iter().find(|(from, _)| *from == name).map(|(_, to)| to.to_owned());
@@ -152,7 +152,7 @@ fn rename(keys: &mut Keys, sections: &[&str]) {
 }
 
 /// Adds arguments for switches that have other words in these files.
-fn switches(keys: &mut Keys) {
+pub(super) fn switches(keys: &mut Keys) {
     let is =
         |keys: &Keys, name: &str, word: &str| keys.peek(name).is_some_and(|value| value.eq_ignore_ascii_case(word));
     for (name, word, argument, value) in [
@@ -164,6 +164,7 @@ fn switches(keys: &mut Keys) {
         ("activation", "geglu", "swiglu", "true"),
         ("activation", "fast-geglu", "swiglu", "true"),
         ("gated-linear-unit", "true", "swiglu", "true"),
+        ("activation-func", "swiglu", "swiglu", "true"),
         ("share-embeddings-and-output-weights", "false", "untie-embeddings-and-output-weights", "true"),
         ("gradient-accumulation-fusion", "false", "no-gradient-accumulation-fusion", "true"),
         ("optim.name", "distributed_fused_adam", "use-distributed-optimizer", "true"),
@@ -193,6 +194,7 @@ fn switches(keys: &mut Keys) {
             key,
             "bias"
                 | "activation"
+                | "activation-func"
                 | "share-embeddings-and-output-weights"
                 | "gradient-accumulation-fusion"
                 | "optim.name"
@@ -201,7 +203,7 @@ fn switches(keys: &mut Keys) {
 }
 
 /// Ignores keys for data, checkpoints, logs, learning rates and numerics. Their names can be meant by misspelt ones.
-fn ignore(keys: &mut Keys) {
+pub(super) fn ignore(keys: &mut Keys) {
     keys.ignore(nemo_ignored::is);
     keys.name(nemo_ignored::names());
 }

@@ -1,5 +1,7 @@
 //! Every change that a format supports, with its settings. The edited files are read again.
 
+mod megatron_yaml;
+
 use super::*;
 
 const ACCELERATE: &str = include_str!("accelerate.yaml");

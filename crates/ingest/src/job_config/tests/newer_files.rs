@@ -117,3 +117,36 @@ fn commands_of_olmo_name_their_file() {
     assert_eq!((job.format, job.scenario.layout.microbatch), (ConfigFormat::Olmo, Some(4)));
     assert_eq!((job.scenario.training.recompute, job.scenario.cluster.devices()), (Recompute::None, 8));
 }
+
+#[test]
+fn yaml_of_megatron_has_the_names_of_megatron_core() {
+    let text = "language_model:\n  num_layers: 24\n  hidden_size: 1024\n  num_attention_heads: 16\n  num_query_groups: 4\n  \
+                ffn_hidden_size: null\n  add_bias_linear: False\n  activation_func: swiglu\n  num_moe_experts: 8\n  \
+                moe_router_topk: 2\n  bias_swiglu_fusion: True\n  recompute_granularity: selective\n  fp8: null\n  normalization: RMSNorm\n\
+                model_parallel:\n  tensor_model_parallel_size: 2\n  pipeline_model_parallel_size: 2\n  \
+                virtual_pipeline_model_parallel_size: 3\n  sequence_parallel: True\n  expert_model_parallel_size: 1\n  bf16: True\n  \
+                overlap_p2p_comm: True\n  grad_scale_func: null\n  made_up_option: 3\nmicro_batch_size: 2\nglobal_batch_size: 128\n\
+                seq_length: 4096\nposition_embedding_type: rope\nuse_distributed_optimizer: True\noverlap_grad_reduce: True\n\
+                lr: 0.00025\ndata_path: null\n";
+    let hardware = Hardware { devices: Some(16), ..Hardware::default() };
+    let job = read_on("gpt_config.yaml", text.as_bytes(), hardware).unwrap();
+    assert_eq!(job.format, ConfigFormat::MegatronYaml);
+    let Scenario { model, layout, training, workload, cluster, .. } = &job.scenario;
+    let module = &model.modules[0];
+    assert_eq!((module.layers, module.hidden, module.kv_heads), (24, 1024, 4));
+    assert!(
+        module.gated && module.norm == Norm::Rms && module.moe.is_some_and(|moe| (moe.experts, moe.top_k) == (8, 2))
+    );
+    assert_eq!(
+        (layout.tensor, layout.pipeline, layout.chunks, layout.microbatch),
+        (Some(2), Some(2), Some(3), Some(2))
+    );
+    assert_eq!((workload.global_batch, workload.context_length, cluster.devices()), (128, 4096, 16));
+    assert!(training.sequence_parallel && training.zero_stage() == 1 && training.recompute == Recompute::Selective);
+    assert_eq!(job.unknown, ["model_parallel.made_up_option"]);
+    assert!(
+        job.read.iter().any(|setting| setting.key == "model_parallel.tensor_model_parallel_size"),
+        "{:?}",
+        job.read
+    );
+}

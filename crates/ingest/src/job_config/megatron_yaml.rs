@@ -1,0 +1,66 @@
+//! Megatron-LM YAML files (`--yaml-cfg`), read as its arguments.
+//!
+//! A key, also in the sections `language_model` and `model_parallel`, is the argument with hyphens. Keys of the sections
+//! that are fields of Megatron-Core have the names of [`nemo`].
+
+use super::keys::Keys;
+use super::settings::Settings;
+use super::{JobConfigError, megatron, nemo};
+
+const SECTIONS: [&str; 2] = ["language_model.", "model_parallel."];
+
+pub(super) fn is_job(keys: &Keys) -> bool {
+    SECTIONS.iter().all(|section| keys.has_section(section))
+}
+
+pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
+    // Keys of sections precede those outside, which can repeat them.
+    nemo::rename(keys, &SECTIONS);
+    keys.rename(|key| key.contains('_').then(|| key.replace('_', "-")));
+    nemo::switches(keys);
+    let settings = megatron::read(keys)?;
+    nemo::ignore(keys);
+    keys.ignore(|key| IGNORED.iter().any(|start| key.starts_with(start)));
+    Ok(settings)
+}
+
+/// Starts of the names of other fields of Megatron-Core and of its training loop, which affect neither time nor memory.
+const IGNORED: [&str; 37] = [
+    "accumulate-allreduce",
+    "apply-",
+    "async-tensor-model-parallel",
+    "attention-softmax",
+    "autocast",
+    "barrier-with",
+    "batch-p2p",
+    "bias-",
+    "clone-scatter",
+    "cpu-offloading",
+    "deallocate-",
+    "defer-embedding",
+    "disable-parameter",
+    "distribute-saved",
+    "enable-autocast",
+    "fp32-residual",
+    "grad-scale-func",
+    "gradient-accumulation-fusion",
+    "head-scale",
+    "layernorm-",
+    "masked-softmax",
+    "memory-efficient",
+    "moe-rotary",
+    "no-sync-func",
+    "grad-sync-func",
+    "param-sync-func",
+    "output-layer",
+    "overlap-p2p",
+    "params-dtype",
+    "perform-initialization",
+    "persist-",
+    "pipeline-dtype",
+    "rotary-",
+    "timers",
+    "tp-comm-",
+    "use-legacy",
+    "variable-seq",
+];
