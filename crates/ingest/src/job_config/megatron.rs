@@ -336,7 +336,7 @@ fn memory(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError
         keys.not_modelled("Overlap of tensor-parallel communication is not applied.");
     }
     let offloaded = keys.integer(&["cpu-offloading-num-layers"], "layers with offloaded activations")?;
-    if keys.flag(&["cpu-offloading"], "offload").unwrap_or(offloaded.is_some()) {
+    if keys.flag(&["cpu-offloading"], "offload").unwrap_or(offloaded.is_some_and(|layers| layers > 0)) {
         settings.offloaded_layers = offloaded;
         settings.activation_offload = 1.0;
     }

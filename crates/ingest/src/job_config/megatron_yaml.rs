@@ -14,9 +14,12 @@ pub(super) fn is_job(keys: &Keys) -> bool {
 }
 
 pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
-    // Keys of sections precede those outside, which can repeat them.
     nemo::rename(keys, &SECTIONS);
     keys.rename(|key| key.contains('_').then(|| key.replace('_', "-")));
+    // The format of fp8 products, or false.
+    if keys.peek("fp8").is_some_and(|format| !format.eq_ignore_ascii_case("false")) {
+        keys.rename(|key| (key == "fp8").then(|| "fp8-format".to_owned()));
+    }
     nemo::switches(keys);
     let settings = megatron::read(keys)?;
     nemo::ignore(keys);
@@ -25,7 +28,7 @@ pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
 }
 
 /// Starts of the names of other fields of Megatron-Core and of its training loop, which affect neither time nor memory.
-const IGNORED: [&str; 37] = [
+const IGNORED: [&str; 35] = [
     "accumulate-allreduce",
     "apply-",
     "async-tensor-model-parallel",
@@ -39,9 +42,7 @@ const IGNORED: [&str; 37] = [
     "deallocate-",
     "defer-embedding",
     "disable-parameter",
-    "distribute-saved",
     "enable-autocast",
-    "fp32-residual",
     "grad-scale-func",
     "gradient-accumulation-fusion",
     "head-scale",

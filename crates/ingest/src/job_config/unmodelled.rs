@@ -57,6 +57,16 @@ const PARTS: &[(&[&str], When, &str)] = &[
         When::Set,
         "Overlap of the transfers of the offloaded optimizer is not applied.",
     ),
+    (
+        &["fp32-residual-connection"],
+        When::Set,
+        "The residual connection in fp32 is read as one in 16 bits, so memory and time are lower bounds.",
+    ),
+    (
+        &["distribute-saved-activations"],
+        When::Set,
+        "Inputs of recomputed layers are not distributed over the devices of the group, so memory is an upper bound.",
+    ),
     (&["padding_free"], When::Set, "Batches without padding are read as batches of samples with the stated length."),
     (&["vision-model-type"], When::Set, "The vision encoder is left out: the file does not state its sizes."),
 ];

@@ -150,3 +150,22 @@ fn yaml_of_megatron_has_the_names_of_megatron_core() {
         job.read
     );
 }
+
+#[test]
+fn yaml_of_megatron_with_fp8_is_read() {
+    let read = |fp8: &str, residual: &str| {
+        config(&format!(
+            "language_model:\n  num_layers: 24\n  hidden_size: 1024\n  num_attention_heads: 16\n  fp8: {fp8}\n  \
+             fp32_residual_connection: {residual}\nmodel_parallel:\n  tensor_model_parallel_size: 2\n  bf16: True\n\
+             micro_batch_size: 2\nglobal_batch_size: 128\nseq_length: 2048\n"
+        ))
+    };
+    let job = read("hybrid", "True");
+    assert_eq!(job.scenario.training.precision, Precision::Fp8);
+    assert!(says(&job.not_modelled, "residual connection in fp32") && job.unknown.is_empty(), "{job:?}");
+    for fp8 in ["null", "False"] {
+        let job = read(fp8, "False");
+        assert_eq!(job.scenario.training.precision, Precision::Bf16, "{fp8}");
+        assert!(job.not_modelled.is_empty() && job.unknown.is_empty(), "{job:?}");
+    }
+}
