@@ -31,7 +31,8 @@ pub struct Training {
     /// Distributed optimizer: optimizer state is sharded over the data-parallel group (ZeRO-1).
     #[serde(default = "yes")]
     pub distributed_optimizer: bool,
-    /// Fraction of tensor-parallel communication hidden by computation, 0 to 1.
+    /// Fraction of tensor-parallel communication that runs in chunks, one per rank, next to the product
+    /// before or after it, 0 to 1 (user buffers in Transformer Engine, asynchronous TP in torchtitan).
     #[serde(default)]
     pub tensor_overlap: f64,
     /// Fraction of gradient and parameter communication hidden by computation, 0 to 1.

@@ -95,6 +95,9 @@ impl Target {
         if layout.tensor == Some(1) {
             other.training.sequence_parallel = false;
         }
+        if !training.sequence_parallel || layout.tensor == Some(1) {
+            other.training.tensor_overlap = 0.0;
+        }
         if training.context_parallel == 1 {
             other.training.context_exchange = ContextExchange::default();
         }

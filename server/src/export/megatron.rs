@@ -233,6 +233,9 @@ fn training(scenario: &Scenario, planned: &Planned, module: &Module) -> Vec<Stri
             lines.push(format!("--num-distributed-optimizer-instances {copies}"));
         }
     }
+    if training.tensor_overlap >= 1.0 && training.sequence_parallel && planned.layout.tensor > 1 {
+        lines.push("--tp-comm-overlap".to_owned());
+    }
     if training.data_overlap > 0.0 {
         lines.push("--overlap-grad-reduce".to_owned());
         if training.zero_stage() >= 1 {

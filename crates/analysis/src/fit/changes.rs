@@ -163,6 +163,7 @@ fn training(scenario: &Scenario, all: &mut Vec<Proposal>) {
         }
     }
     hybrid_sharding(scenario, all);
+    overlap(scenario, all);
     if settings.framework == Framework::HuggingFace && !settings.chunked_loss {
         let fields = [("/training/chunked_loss", json!(true)), ("/training/execution", json!(Execution::Compiled))];
         all.push(proposal(kind, "Liger-Kernel (fused kernels, loss in chunks)", &fields));
@@ -193,6 +194,31 @@ fn training(scenario: &Scenario, all: &mut Vec<Proposal>) {
     if scenario.workload.packing != Packing::Packed && !scenario.is_free(FreeSetting::Packing) {
         let packed = [("/workload/packing", json!(Packing::Packed))];
         all.push(proposal(ChangeKind::Workload, "samples packed to the context length", &packed));
+    }
+}
+
+/// Overlap of communication with computation, in frameworks that have options for it.
+fn overlap(scenario: &Scenario, all: &mut Vec<Proposal>) {
+    let Scenario { training, layout, .. } = scenario;
+    let replica = layout.tensor.unwrap_or(1).saturating_mul(layout.pipeline.unwrap_or(1));
+    // DeepSpeed has an option for gradients.
+    let has_option = matches!(training.framework, Framework::Megatron | Framework::Torchtitan | Framework::HuggingFace);
+    if has_option && training.data_overlap < 1.0 && scenario.cluster.devices() > replica {
+        let fields = [("/training/data_overlap", json!(1.0))];
+        all.push(proposal(ChangeKind::Training, "overlap of gradient communication", &fields));
+    }
+    let has_option = matches!(training.framework, Framework::Megatron | Framework::Torchtitan);
+    if has_option && training.tensor_overlap < 1.0 && layout.tensor.is_some_and(|tensor| tensor > 1) {
+        let mut fields = vec![("/training/tensor_overlap", json!(1.0))];
+        // Only the collectives of sequence parallelism have chunks.
+        if !training.sequence_parallel {
+            fields.push(("/training/sequence_parallel", json!(true)));
+        }
+        // torchtitan overlaps in compiled blocks.
+        if training.framework == Framework::Torchtitan && training.profile().norms == Kernels::Eager {
+            fields.push(("/training/execution", json!(Execution::Compiled)));
+        }
+        all.push(proposal(ChangeKind::Training, "overlap of tensor-parallel communication", &fields));
     }
 }
 

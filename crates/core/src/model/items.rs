@@ -21,6 +21,15 @@ pub struct Patch {
     /// layers (DeepStack in Qwen3-VL). Default: none.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub deepstack: u32,
+    /// The patches of a token are averaged, and one product without bias projects them (Gemma 3). Default: they are
+    /// concatenated.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub pooled: bool,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_false(flag: &bool) -> bool {
+    !*flag
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]

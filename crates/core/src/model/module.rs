@@ -306,6 +306,11 @@ impl Module {
         self.patch.map_or(1, |patch| patch.patches_per_image / patch.tokens_per_image.max(1)).max(1)
     }
 
+    /// True if the patches of a token are averaged before the projection.
+    pub fn pools_patches(&self) -> bool {
+        self.patch.is_some_and(|patch| patch.pooled)
+    }
+
     /// Number of MLPs that merge and project patches: one after the last layer, plus those for
     /// DeepStack.
     pub fn projectors(&self) -> u32 {

@@ -17,7 +17,7 @@ pub use transformer::layer;
 
 pub use ends::{input, loss, output, prediction};
 
-use super::kernel::{Format, Kernel, MatMul, Operation, Product, Streaming, StreamingClass};
+use super::kernel::{Collective, Format, Kernel, MatMul, Operation, Product, Streaming, StreamingClass};
 use super::load::ModuleLoad;
 use planscope_core::model::{LayerKind, Mixer, MlpKind, Module, Moe};
 use planscope_core::training::{Precision, RecomputedModule, RecomputedModules, Training};
@@ -146,6 +146,21 @@ impl OperatorGraph {
             Repeat::Modules(modules) => f64::from(u8::from(operator.modules.intersects(modules))),
             Repeat::All => 1.0,
         }
+    }
+
+    /// Returns the matrix product that the tensor-parallel collective `index` can overlap chunk by chunk: the product that
+    /// reads a gathered tensor, or that makes the partial sums of a reduction.
+    pub fn chunked_with(&self, index: usize) -> Option<usize> {
+        let collective = &self.operators[index];
+        let is_neighbour = |&other: &usize| self.operators[other].phase == collective.phase;
+        let neighbour = match collective.kernel {
+            Kernel::Collective(Collective { operation: Operation::AllGather, .. }) if collective.for_weights => None,
+            Kernel::Collective(Collective { operation: Operation::AllGather, .. }) => {
+                (index + 1..self.operators.len()).find(is_neighbour)
+            }
+            _ => (0..index).rev().find(is_neighbour),
+        };
+        neighbour.filter(|&other| matches!(self.operators[other].kernel, Kernel::MatMul(_)))
     }
 
     /// Computes the stored bytes and the peak temporary bytes.
@@ -391,7 +406,7 @@ impl Builder {
     ) {
         if shape.t > 1.0 {
             let ranks = shape.t as u32;
-            let collective = super::kernel::Collective { operation, bytes, ranks, ranks_per_node: ranks };
+            let collective = Collective { operation, bytes, ranks, ranks_per_node: ranks };
             self.span(name, phase, Kernel::Collective(collective), Span::Tensor, overlapped_with, &[]);
         }
     }

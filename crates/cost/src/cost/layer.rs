@@ -449,25 +449,40 @@ impl<'a> LayerModel<'a> {
 
     /// Returns the time per operator, after overrides. For collectives, hidden time is subtracted.
     fn taken(&self, shape: &Shape<'_>, graph: &OperatorGraph, backward: Backward) -> Vec<OperatorTime> {
-        let mut taken: Vec<OperatorTime> = Vec::with_capacity(graph.operators.len());
-        for operator in &graph.operators {
-            let standalone = self.overrides.operator(shape, operator, self.predicted(operator));
-            taken.push(if matches!(operator.kernel, Kernel::Collective(_)) {
-                // An operator that is not executed cannot hide a collective.
-                let concurrent =
-                    operator.overlapped_with.filter(|&other| backward.runs(&graph.operators[usize::from(other)]));
-                let exposed_time = match concurrent {
-                    Some(other) => overlap_time(standalone, taken[usize::from(other)].time),
-                    None if operator.span == Span::Tensor => standalone * (1.0 - self.training.tensor_overlap),
-                    None if operator.span == Span::Expert => standalone * (1.0 - self.training.expert_overlap),
-                    None => standalone,
-                };
-                OperatorTime { time: exposed_time, exposed: exposed_time, communication: standalone }
-            } else {
-                OperatorTime { time: standalone, exposed: Seconds::ZERO, communication: Seconds::ZERO }
-            });
-        }
-        taken
+        let standalone: Vec<Seconds> = graph
+            .operators
+            .iter()
+            .map(|operator| self.overrides.operator(shape, operator, self.predicted(operator)))
+            .collect();
+        let times = graph.operators.iter().enumerate().map(|(index, operator)| {
+            let time = standalone[index];
+            let Kernel::Collective(collective) = operator.kernel else {
+                return OperatorTime { time, exposed: Seconds::ZERO, communication: Seconds::ZERO };
+            };
+            // An operator that is not executed cannot hide a collective.
+            let concurrent =
+                operator.overlapped_with.filter(|&other| backward.runs(&graph.operators[usize::from(other)]));
+            let exposed = match concurrent {
+                Some(other) => overlap_time(time, standalone[usize::from(other)]),
+                None if operator.span == Span::Tensor => {
+                    let product = graph.chunked_with(index).map(|product| standalone[product]);
+                    self.in_chunks(time, collective.ranks, product)
+                }
+                None if operator.span == Span::Expert => time * (1.0 - self.training.expert_overlap),
+                None => time,
+            };
+            OperatorTime { time: exposed, exposed, communication: time }
+        });
+        times.collect()
+    }
+
+    /// Returns the exposed time of a tensor-parallel collective that runs in one chunk per rank next to a product. The
+    /// first chunk of a gather and the last of a reduction have nothing to overlap.
+    fn in_chunks(&self, collective: Seconds, ranks: u32, product: Option<Seconds>) -> Seconds {
+        let Some(product) = product else { return collective };
+        let chunks = f64::from(ranks.max(1));
+        let overlapped = collective * (self.training.tensor_overlap * (1.0 - 1.0 / chunks));
+        collective - overlapped + overlap_time(overlapped, product)
     }
 
     /// Returns the scale factors from user-defined times for full layers.

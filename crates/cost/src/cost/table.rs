@@ -256,7 +256,7 @@ impl<'a> LayerTable<'a> {
         let expert_tensor = f64::from(self.training.expert_tensor(self.tensor));
         let experts = layers.expert as f64 / expert_tensor / f64::from(self.training.expert_parallel);
         if let Some(settings) = module.adapters {
-            let width = settings.base_bits.map_or(1.0, |bits| f64::from(bits) / 8.0 / self.training.width());
+            let width = settings.base_bits.map_or(1.0, |bits| stored_bits(bits) / 8.0 / self.training.width());
             // Embeddings and output head are not quantized.
             let ends = (input + output) as f64;
             return Parameters {
@@ -459,6 +459,12 @@ impl<'a> LayerTable<'a> {
         (costs.sync, costs.optimizer) = self.step_end(partition, replica_layout, Some(&windows));
         costs
     }
+}
+
+/// Bits per weight of quantized base weights. With 4 bits, blocks of weights have scales that are quantized too: 0.127 bits
+/// per weight (Dettmers et al. 2023, Sec. 3).
+fn stored_bits(bits: u32) -> f64 {
+    f64::from(bits) + if bits == 4 { 0.127 } else { 0.0 }
 }
 
 #[cfg(test)]

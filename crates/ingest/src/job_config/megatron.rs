@@ -333,7 +333,7 @@ fn memory(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError
         optimizer::set(&name, keys, settings);
     }
     if keys.flag(&["tp-comm-overlap", "tp-comm-overlap-ag"], "overlap").unwrap_or(false) {
-        keys.not_modelled("Overlap of tensor-parallel communication is not applied.");
+        settings.tensor_overlap = 1.0;
     }
     let offloaded = keys.integer(&["cpu-offloading-num-layers"], "layers with offloaded activations")?;
     if keys.flag(&["cpu-offloading"], "offload").unwrap_or(offloaded.is_some_and(|layers| layers > 0)) {

@@ -281,11 +281,14 @@ fn vision_encoder(keys: &mut Keys, backbone_width: u32) -> Result<Option<Module>
     if !keys.has_section(SECTION) {
         return Ok(None);
     }
+    // Only Gemma 3 has this key.
+    let is_pooled = keys.has("mm_tokens_per_image");
     let tokens = keys.count(&["mm_tokens_per_image", "image_seq_length", "image_seq_len"], "tokens of an image")?;
     let ratio = keys.number(&["downsample_ratio"], "merged patches")?;
     let mut vision = keys.section(SECTION);
     let mut encoder = read_encoder(&mut vision, backbone_width)?;
     if let Some(patch) = encoder.as_mut().and_then(|module| module.patch.as_mut()) {
+        patch.pooled = is_pooled;
         let merged = ratio.map(|ratio| (f64::from(patch.patches_per_image) * ratio * ratio).round() as u32);
         if let Some(tokens) = tokens.or(merged).filter(|&tokens| tokens > 0) {
             patch.tokens_per_image = tokens.min(patch.patches_per_image);
@@ -348,6 +351,7 @@ fn read_encoder(keys: &mut Keys, backbone_width: u32) -> Result<Option<Module>, 
         tokens_per_image: (patches / merge.saturating_mul(merge).max(1)).max(1),
         projected_width: Some(backbone_width),
         deepstack: u32::try_from(deepstack).unwrap_or(0),
+        pooled: false,
     };
     Ok(Some(Module {
         name: "Vision encoder".to_owned(),

@@ -255,6 +255,7 @@ fn training(format: ConfigFormat, settings: &Settings, cluster: &Cluster, keys: 
         gradients: settings.gradients.unwrap_or(default.gradients),
         sequence_parallel: settings.sequence_parallel.unwrap_or(default.sequence_parallel),
         fused_weight_gradients: settings.fused_weight_gradients.unwrap_or(default.fused_weight_gradients),
+        tensor_overlap: tensor_overlap(settings, keys),
         data_overlap: if settings.overlapped_gradients == Some(true) { 1.0 } else { 0.0 },
         context_parallel: settings.context.unwrap_or(1),
         context_exchange: settings.context_exchange,
@@ -269,6 +270,19 @@ fn training(format: ConfigFormat, settings: &Settings, cluster: &Cluster, keys: 
         ..default
     }
 }
+
+/// Returns the share of the tensor-parallel communication that runs in chunks. Only the collectives of sequence
+/// parallelism have chunks.
+fn tensor_overlap(settings: &Settings, keys: &mut Keys) -> f64 {
+    let is_split = settings.sequence_parallel.unwrap_or(true);
+    if settings.tensor_overlap > 0.0 && !is_split {
+        keys.not_modelled(
+            "Overlap of tensor-parallel communication is not applied, because it needs sequence parallelism.",
+        );
+    }
+    if is_split { settings.tensor_overlap } else { 0.0 }
+}
+
 /// Returns whether the shards of weights and gradients are in host memory. Only ZeRO 3 has shards of weights.
 fn offloads_parameters(settings: &Settings, keys: &mut Keys) -> bool {
     let is_sharded = settings.zero == Some(3);

@@ -76,6 +76,8 @@ pub(super) struct Settings {
     pub(super) loss: Loss,
     /// Gradient and parameter communication overlaps with computation.
     pub(super) overlapped_gradients: Option<bool>,
+    /// Share of the tensor-parallel communication that runs in chunks next to its product.
+    pub(super) tensor_overlap: f64,
     /// True if the file fixes the degrees; missing degrees are then 1. Otherwise the planner
     /// searches them.
     pub(super) has_layout: bool,

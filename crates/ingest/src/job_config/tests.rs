@@ -175,6 +175,9 @@ fn gemma_3_defaults_are_filled_in() {
     let module = job.scenario.model.backbone().unwrap();
     assert_eq!((module.heads, module.kv_heads, module.head_size, module.vocab), (8, 4, Some(256), 262_208));
     assert!(job.assumed.iter().any(|sentence| sentence.starts_with("num_attention_heads is not stated")));
+    // The published count is 4,300,079,472, with positions of the encoder and the norms of queries and keys.
+    let billion = job.scenario.model.parameters() as f64 / 1e9;
+    assert!((billion / 4.300 - 1.0).abs() < 0.005, "{billion}");
 }
 
 /// The Qwen2.5-VL encoder has three 1280 x 3420 matrices in each of 32 layers, 0.42 billion

@@ -141,7 +141,7 @@ fn degrees(keys: &mut Keys, settings: &mut Settings, model_layers: u32) -> Resul
     if keys.flag(&["parallelism.enable_async_tensor_parallel", "experimental.enable_async_tensor_parallel"], "overlap")
         == Some(true)
     {
-        keys.not_modelled("Asynchronous tensor parallelism is not applied.");
+        settings.tensor_overlap = 1.0;
     }
     Ok(())
 }

@@ -115,7 +115,12 @@ pub(super) fn arguments(target: &Target, field: &str) -> Option<Vec<Setting>> {
     let Scenario { layout, training, workload, .. } = &target.scenario;
     let set = |name, value: u32| Some(vec![Setting::set(&[name], value)]);
     match field {
-        "/layout/tensor" => set("tensor-model-parallel-size", layout.tensor?),
+        "/layout/tensor" => {
+            let mut settings = vec![Setting::set(&["tensor-model-parallel-size"], layout.tensor?)];
+            // Megatron-LM refuses the overlap without tensor parallelism.
+            settings.extend((layout.tensor == Some(1)).then(|| Setting::if_stated(&["tp-comm-overlap"], false)));
+            Some(settings)
+        }
         "/layout/pipeline" => set("pipeline-model-parallel-size", layout.pipeline?),
         "/layout/microbatch" => set("micro-batch-size", layout.microbatch?),
         "/layout/chunks" => Some(match layout.chunks.filter(|&chunks| chunks > 1) {
@@ -134,6 +139,12 @@ pub(super) fn arguments(target: &Target, field: &str) -> Option<Vec<Setting>> {
             set("expert-tensor-parallel-size", 1)
         }
         "/training/sequence_parallel" => Some(vec![switch("sequence-parallel", training.sequence_parallel)]),
+        "/training/tensor_overlap" => Some(vec![switch("tp-comm-overlap", training.tensor_overlap > 0.0)]),
+        "/training/data_overlap" => {
+            let is_on = training.data_overlap > 0.0;
+            let of_weights = (is_on && training.zero_stage() == 1).then(|| switch("overlap-param-gather", true));
+            Some([switch("overlap-grad-reduce", is_on)].into_iter().chain(of_weights).collect())
+        }
         "/training/gradients" => Some(vec![switch("grad-reduce-in-bf16", training.gradients == GradientFormat::Bf16)]),
         "/training/attention" if matches!(training.attention, AttentionKernel::Flash | AttentionKernel::Flash2) => {
             Some(vec![Setting::set(&["attention-backend"], "flash")])

@@ -7,7 +7,7 @@ use super::{Setting, Target};
 pub(super) fn settings(target: &Target, field: &str) -> Option<Vec<Setting>> {
     Some(renamed(megatron::arguments(target, field)?, |name| {
         let name = if name == CHUNKS { "virtual-pipeline-model-parallel-size" } else { name };
-        let is_parallel = name.ends_with("parallel-size") || name == "sequence-parallel";
+        let is_parallel = name.ends_with("parallel-size") || matches!(name, "sequence-parallel" | "tp-comm-overlap");
         let section = match name {
             _ if is_parallel => "model_parallel.",
             _ if name.starts_with("recompute") => "language_model.",

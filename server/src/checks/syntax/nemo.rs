@@ -9,7 +9,8 @@ use super::{Job, Setting, Target};
 const OPTIMIZER: &str = "model.optim.name";
 
 /// Arguments with other names in `NeMo` and Megatron-Bridge.
-const NAMES: [(&str, &[&str]); 4] = [
+const NAMES: [(&str, &[&str]); 5] = [
+    ("tp-comm-overlap", &["ub_tp_comm_overlap"]),
     ("recompute-granularity", &["activations_checkpoint_granularity", "recompute_granularity"]),
     ("recompute-method", &["activations_checkpoint_method", "recompute_method"]),
     ("recompute-num-layers", &["activations_checkpoint_num_layers", "recompute_num_layers"]),
@@ -17,7 +18,10 @@ const NAMES: [(&str, &[&str]); 4] = [
 ];
 
 /// Sections of Megatron-Bridge with arguments that are not in `model`.
-const SECTIONS: [(&str, &str); 9] = [
+const SECTIONS: [(&str, &str); 12] = [
+    ("tp-comm-overlap", "comm_overlap"),
+    ("overlap-grad-reduce", "ddp"),
+    ("overlap-param-gather", "ddp"),
     ("micro-batch-size", "train"),
     ("global-batch-size", "train"),
     ("use-distributed-optimizer", "ddp"),
@@ -46,8 +50,8 @@ pub(super) fn settings(job: &Job<'_>, target: &Target, field: &str) -> Option<Ve
             let is_short = training.gradients == GradientFormat::Bf16 && training.zero_stage() == 1;
             is_short.then(|| vec![Setting::set(&["model.optim.grad_sync_dtype"], "bf16")])
         }
-        // NeMo has no such setting.
-        "/training/optimizer_offload" => None,
+        // NeMo has no such setting, or only for one optimizer.
+        "/training/optimizer_offload" | "/training/data_overlap" => None,
         _ => Some(renamed(megatron::arguments(target, field)?, |name| {
             let others = NAMES.into_iter().find(|(argument, _)| *argument == name).map(|(_, names)| names.to_vec());
             let plain = name.replace('-', "_");

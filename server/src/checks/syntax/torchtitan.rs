@@ -64,6 +64,10 @@ pub(super) fn settings(job: &Job<'_>, target: &Target, field: &str) -> Option<Ve
         "/training/execution" if training.execution == Some(Execution::Compiled) => {
             Some(vec![Setting::set(&["compile.enable", "training.compile"], true)])
         }
+        "/training/tensor_overlap" => Some(vec![Setting::set(
+            &["parallelism.enable_async_tensor_parallel", "experimental.enable_async_tensor_parallel"],
+            training.tensor_overlap > 0.0,
+        )]),
         "/training/parameter_offload" => {
             Some(vec![Setting::set(&["training.enable_cpu_offload"], training.parameter_offload)])
         }

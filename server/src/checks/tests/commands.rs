@@ -121,6 +121,8 @@ fn megatron_of_swift() {
             ("full", &["--recompute_granularity full", "--recompute_method uniform", "--recompute_num_layers 1"]),
             ("full 8", &["--recompute_granularity full", "--recompute_method block", "--recompute_num_layers 8"]),
             ("hybrid 2", &["--num_distributed_optimizer_instances 2"]),
+            ("dp overlap", &["--overlap_grad_reduce True", "--overlap_param_gather True"]),
+            ("tp overlap", &["--tp_comm_overlap True"]),
             (
                 "bf16 moments",
                 &["--use_precision_aware_optimizer True", "--exp_avg_dtype bf16", "--exp_avg_sq_dtype bf16"],
@@ -145,6 +147,7 @@ fn open_rlhf() {
             ("zero 0", &["--zero_stage 0", "--grad_accum_dtype bf16"]),
             ("zero 1", &["--zero_stage 1"]),
             ("zero 3", &["--zero_stage 3"]),
+            ("dp overlap", &["--overlap_comm"]),
         ],
     );
 }

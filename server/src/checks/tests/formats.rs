@@ -1,5 +1,6 @@
 //! Every change that a format supports, with its settings. The edited files are read again.
 
+mod megatron;
 mod megatron_yaml;
 
 use super::*;
@@ -7,7 +8,6 @@ use super::*;
 const ACCELERATE: &str = include_str!("accelerate.yaml");
 const ARGUMENTS: &str = include_str!("arguments.json");
 const AXOLOTL: &str = include_str!("axolotl.yaml");
-const BRIDGE: &str = include_str!("bridge.yaml");
 const GPT_NEOX: &str = include_str!("gpt_neox.yaml");
 const DEEPSPEED: &str = include_str!("deepspeed.json");
 const LLAMA_FACTORY: &str = include_str!("llama_factory.yaml");
@@ -15,16 +15,13 @@ const LLM_FOUNDRY: &str = include_str!("llm_foundry.yaml");
 const MAXTEXT: &str = include_str!("maxtext.yaml");
 const MODEL: &str = include_str!("model.json");
 const NANOTRON: &str = include_str!("nanotron.yaml");
-const NEMO: &str = include_str!("nemo.yaml");
 const OLMO: &str = include_str!("olmo.yaml");
-const PRIMUS: &str = include_str!("primus.yaml");
 const PRIMUS_MAXTEXT: &str = include_str!("primus_maxtext.yaml");
 const TRAINER: &str = "per_device_train_batch_size: 2\ngradient_checkpointing: false\n";
 const VERL: &str = include_str!("verl.sh");
-const VERL_MEGATRON: &str = include_str!("verl.yaml");
 
 /// Changes of a scenario. `layout` with a value is one that was free.
-const CHANGES: [(&str, &str); 33] = [
+const CHANGES: [(&str, &str); 35] = [
     ("microbatch 1", r#"[["/layout/microbatch", 1]]"#),
     ("microbatch 4", r#"[["/layout/microbatch", 4]]"#),
     ("tp 1", r#"[["/layout/tensor", 1]]"#),
@@ -53,6 +50,8 @@ const CHANGES: [(&str, &str); 33] = [
     ("hybrid 8", r#"[["/training/shard_degree", 8]]"#),
     ("offload states", r#"[["/training/parameter_offload", true], ["/training/zero", 3]]"#),
     ("liger", r#"[["/training/chunked_loss", true], ["/training/execution", "compiled"]]"#),
+    ("dp overlap", r#"[["/training/data_overlap", 1.0]]"#),
+    ("tp overlap", r#"[["/training/tensor_overlap", 1.0], ["/training/sequence_parallel", true]]"#),
     ("bf16 gradients", r#"[["/training/gradients", "bf16"]]"#),
     ("bf16 moments", r#"[["/training/moments", "bf16"]]"#),
     ("flash", r#"[["/training/attention", "flash"]]"#),
@@ -132,134 +131,6 @@ fn gpt_neox() {
             ("zero 1", &["stage: 1"]),
             ("zero 2", &["stage: 2"]),
             ("zero 3", &["stage: 3"]),
-        ],
-    );
-}
-
-#[test]
-fn nemo() {
-    check(
-        &[NEMO],
-        &[
-            ("microbatch 1", &["micro_batch_size: 1"]),
-            ("microbatch 4", &["micro_batch_size: 4"]),
-            ("tp 1", &["tensor_model_parallel_size: 1"]),
-            ("tp 2", &["tensor_model_parallel_size: 2"]),
-            ("pp 1", &["pipeline_model_parallel_size: 1"]),
-            ("vpp 1", &["virtual_pipeline_model_parallel_size: null"]),
-            ("vpp 6", &["virtual_pipeline_model_parallel_size: 6"]),
-            ("interleaved 6", &["virtual_pipeline_model_parallel_size: 6"]),
-            (
-                "layout",
-                &["micro_batch_size: 1", "tensor_model_parallel_size: 1", "virtual_pipeline_model_parallel_size: null"],
-            ),
-            ("cp ring", &["context_parallel_size: 2"]),
-            ("cp a2a", &["cp_comm_type: a2a", "context_parallel_size: 2"]),
-            ("ep 2", &["expert_model_parallel_size: 2"]),
-            ("sp", &["sequence_parallel: true"]),
-            (
-                "none",
-                &[
-                    "activations_checkpoint_granularity: null",
-                    "activations_checkpoint_method: null",
-                    "activations_checkpoint_num_layers: null",
-                ],
-            ),
-            (
-                "selective",
-                &[
-                    "activations_checkpoint_granularity: selective",
-                    "activations_checkpoint_method: null",
-                    "activations_checkpoint_num_layers: null",
-                ],
-            ),
-            ("full 8", &["activations_checkpoint_method: block", "activations_checkpoint_num_layers: 8"]),
-            ("zero 1", &["name: distributed_fused_adam"]),
-        ],
-    );
-}
-
-#[test]
-fn megatron_bridge() {
-    check(
-        &[BRIDGE],
-        &[
-            ("microbatch 1", &["micro_batch_size: 1"]),
-            ("microbatch 4", &["micro_batch_size: 4"]),
-            ("tp 1", &["tensor_model_parallel_size: 1"]),
-            ("tp 4", &["tensor_model_parallel_size: 4"]),
-            ("pp 2", &["pipeline_model_parallel_size: 2"]),
-            ("vpp 6", &["virtual_pipeline_model_parallel_size: 6"]),
-            ("interleaved 6", &["virtual_pipeline_model_parallel_size: 6"]),
-            ("layout", &["micro_batch_size: 1", "pipeline_model_parallel_size: 2", "tensor_model_parallel_size: 1"]),
-            ("cp ring", &["context_parallel_size: 2"]),
-            ("cp a2a", &["cp_comm_type: a2a", "context_parallel_size: 2"]),
-            ("ep 2", &["expert_model_parallel_size: 2"]),
-            ("sp", &["sequence_parallel: true"]),
-            ("selective", &["recompute_granularity: selective"]),
-            ("full", &["recompute_granularity: full", "recompute_method: uniform", "recompute_num_layers: 1"]),
-            ("full 8", &["recompute_granularity: full", "recompute_method: block", "recompute_num_layers: 8"]),
-            ("zero 1", &["use_distributed_optimizer: true"]),
-            (
-                "zero 2",
-                &[
-                    "dist.use_megatron_fsdp: true",
-                    "data_parallel_sharding_strategy: optim_grads",
-                    "checkpoint.ckpt_format: fsdp_dtensor",
-                ],
-            ),
-            (
-                "zero 3",
-                &[
-                    "dist.use_megatron_fsdp: true",
-                    "data_parallel_sharding_strategy: optim_grads_params",
-                    "checkpoint.ckpt_format: fsdp_dtensor",
-                ],
-            ),
-            ("bf16 gradients", &["grad_reduce_in_fp32: false"]),
-        ],
-    );
-}
-
-#[test]
-fn primus_with_megatron() {
-    check(
-        &[PRIMUS],
-        &[
-            ("microbatch 1", &["micro_batch_size: 1"]),
-            ("microbatch 4", &["micro_batch_size: 4"]),
-            ("tp 2", &["tensor_model_parallel_size: 2"]),
-            ("tp 4", &["tensor_model_parallel_size: 4"]),
-            ("pp 1", &["pipeline_model_parallel_size: 1"]),
-            ("layout", &["micro_batch_size: 1"]),
-            ("cp ring", &["context_parallel_size: 2"]),
-            ("cp a2a", &["cp_comm_type: a2a", "context_parallel_size: 2"]),
-            ("ep 2", &["expert_model_parallel_size: 2"]),
-            ("none", &["recompute_granularity: null", "recompute_method: null", "recompute_num_layers: null"]),
-            (
-                "selective",
-                &["recompute_granularity: selective", "recompute_method: null", "recompute_num_layers: null"],
-            ),
-            ("full", &["recompute_method: uniform", "recompute_num_layers: 1"]),
-            ("full 8", &["recompute_num_layers: 8"]),
-            ("zero 1", &["use_distributed_optimizer: true"]),
-            (
-                "zero 2",
-                &[
-                    "use_megatron_fsdp: true",
-                    "data_parallel_sharding_strategy: optim_grads",
-                    "ckpt_format: fsdp_dtensor",
-                ],
-            ),
-            (
-                "zero 3",
-                &[
-                    "use_megatron_fsdp: true",
-                    "data_parallel_sharding_strategy: optim_grads_params",
-                    "ckpt_format: fsdp_dtensor",
-                ],
-            ),
-            ("bf16 gradients", &["grad_reduce_in_bf16: true"]),
         ],
     );
 }
@@ -422,6 +293,7 @@ fn llama_factory_with_deepspeed() {
                 ],
             ),
             ("liger", &["enable_liger_kernel: true"]),
+            ("dp overlap", &["\"overlap_comm\": true"]),
             ("flash", &["flash_attn: fa2"]),
             ("compiled", &["torch_compile: true"]),
         ],
@@ -473,77 +345,6 @@ fn verl() {
             ("zero 2", &["actor_rollout_ref.actor.fsdp_config.reshard_after_forward=false"]),
             ("hybrid 2", &["actor_rollout_ref.actor.fsdp_config.fsdp_size=2"]),
             ("hybrid 8", &["actor_rollout_ref.actor.fsdp_config.fsdp_size=8"]),
-        ],
-    );
-}
-
-#[test]
-fn verl_with_megatron() {
-    check(
-        &[VERL_MEGATRON],
-        &[
-            ("microbatch 1", &["ppo_micro_batch_size_per_gpu: 1"]),
-            ("tp 1", &["tensor_model_parallel_size: 1"]),
-            ("tp 4", &["tensor_model_parallel_size: 4"]),
-            ("pp 1", &["pipeline_model_parallel_size: 1"]),
-            ("vpp 6", &["virtual_pipeline_model_parallel_size: 6"]),
-            ("interleaved 6", &["virtual_pipeline_model_parallel_size: 6"]),
-            ("layout", &["ppo_micro_batch_size_per_gpu: 1", "tensor_model_parallel_size: 1"]),
-            ("cp ring", &["context_parallel_size: 2"]),
-            ("ep 2", &["expert_model_parallel_size: 2"]),
-            ("selective", &["recompute_granularity: selective"]),
-            ("full", &["recompute_granularity: full", "recompute_method: uniform", "recompute_num_layers: 1"]),
-        ],
-    );
-}
-
-#[test]
-fn megatron() {
-    check(
-        &[SCRIPT],
-        &[
-            ("microbatch 4", &["--micro-batch-size 4"]),
-            ("tp 1", &["TP=1"]),
-            ("tp 2", &["TP=2"]),
-            ("pp 1", &["--pipeline-model-parallel-size 1"]),
-            ("layout", &["TP=1"]),
-            ("cp ring", &["--context-parallel-size 2"]),
-            ("cp a2a", &["--cp-comm-type a2a", "--context-parallel-size 2"]),
-            ("ep 2", &["--expert-model-parallel-size 2"]),
-            ("sp", &["--sequence-parallel"]),
-            ("none", &["--recompute-activations"]),
-            (
-                "full",
-                &[
-                    "--recompute-activations",
-                    "--recompute-granularity full",
-                    "--recompute-method uniform",
-                    "--recompute-num-layers 1",
-                ],
-            ),
-            (
-                "full 8",
-                &[
-                    "--recompute-activations",
-                    "--recompute-granularity full",
-                    "--recompute-method block",
-                    "--recompute-num-layers 8",
-                ],
-            ),
-            ("zero 1", &["--use-distributed-optimizer"]),
-            (
-                "zero 2",
-                &["--use-megatron-fsdp", "--data-parallel-sharding-strategy optim_grads", "--ckpt-format fsdp_dtensor"],
-            ),
-            (
-                "zero 3",
-                &[
-                    "--use-megatron-fsdp",
-                    "--data-parallel-sharding-strategy optim_grads_params",
-                    "--ckpt-format fsdp_dtensor",
-                ],
-            ),
-            ("bf16 gradients", &["--grad-reduce-in-bf16"]),
         ],
     );
 }

@@ -83,8 +83,9 @@ fn parallelism(scenario: &Scenario, planner: PlannerKind, planned: &Planned, not
             "Cannot express: sharding over {shards} devices; each group of CP {context} shares a copy, so the memory differs."
         ));
     }
-    if training.tensor_overlap > 0.0 || training.data_overlap > 0.0 {
-        notes.push("Cannot express: the share of communication that the plan hides; measure it.".to_owned());
+    let is_partial = |share: f64| share > 0.0 && share < 1.0;
+    if is_partial(training.tensor_overlap) || is_partial(training.data_overlap) {
+        notes.push("Cannot express: the share of communication that the plan overlaps; measure it.".to_owned());
     }
     if training.precision == Precision::Fp8 {
         notes.push("fp8: add the float8 converter for your version of torchtitan.".to_owned());

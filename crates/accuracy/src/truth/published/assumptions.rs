@@ -38,12 +38,24 @@ pub(super) fn elastic_fabric(line: Line<'_>, configuration: &mut Configuration) 
     Ok(())
 }
 
-/// torchtitan: "sellayer" recomputes every second layer.
+/// torchtitan: "sellayer" recomputes every second layer, "asyncTP" overlaps tensor-parallel communication.
 #[expect(clippy::unnecessary_wraps, reason = "the signature of all facts")]
-pub(super) fn every_second_layer(line: Line<'_>, configuration: &mut Configuration) -> Result<(), Error> {
+pub(super) fn torchtitan_notes(line: Line<'_>, configuration: &mut Configuration) -> Result<(), Error> {
+    if line.text("notes").contains("asyncTP") {
+        configuration.training.tensor_overlap = 1.0;
+    }
     if line.text("activation_checkpointing") == "sellayer" {
         configuration.training.recompute = Recompute::Full;
         configuration.training.recompute_layers = Some(configuration.model.layers() / 2);
+    }
+    Ok(())
+}
+
+/// MLPerf: the configuration states the overlap of tensor-parallel communication.
+#[expect(clippy::unnecessary_wraps, reason = "the signature of all facts")]
+pub(super) fn stated_overlap(line: Line<'_>, configuration: &mut Configuration) -> Result<(), Error> {
+    if line.text("tp_overlap") == "True" {
+        configuration.training.tensor_overlap = 1.0;
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Tables of peak memory per device.
 
-use super::assumptions::{accumulation, every_second_layer, nothing};
+use super::assumptions::{accumulation, nothing, torchtitan_notes};
 use super::steps::TORCHTITAN;
 use super::{Goal, Listing, Published, Quantity};
 
@@ -51,7 +51,7 @@ pub(super) const TABLES: &[Published] = &[
         ],
         words: TORCHTITAN,
         constant: &[("fsdp", "true"), ("framework", "torchtitan")],
-        assume: every_second_layer,
+        assume: torchtitan_notes,
         excluded: |_| None,
         facets: &[("model", "preset"), ("CP", "cp")],
         listing: Listing::Rows,

@@ -1,6 +1,6 @@
 //! Tables of step times.
 
-use super::assumptions::{elastic_fabric, every_second_layer, nothing};
+use super::assumptions::{elastic_fabric, nothing, stated_overlap, torchtitan_notes};
 use super::{Goal, Line, Listing, Published, Quantity};
 
 /// Columns that group the errors of most tables.
@@ -51,7 +51,7 @@ pub(super) const TABLES: &[Published] = &[
             "FSDP of all weights. Most H100 runs used the variant with 96 GB and 500 W.",
             "Recomputation of every second layer (\"sellayer\"): half of the layers.",
             "Context parallelism as in 2024: a ring over consecutive parts of the sequence, without balance.",
-            "Asynchronous tensor parallelism is no input. It is predicted as without.",
+            "Asynchronous tensor parallelism (\"asyncTP\"): the collectives run in chunks next to their products.",
         ],
         quantity: Quantity::StepTime("measured_s"),
         renamed: &[
@@ -61,7 +61,7 @@ pub(super) const TABLES: &[Published] = &[
         ],
         words: TORCHTITAN,
         constant: &[("fsdp", "true"), ("framework", "torchtitan"), ("cp_balanced", "false")],
-        assume: every_second_layer,
+        assume: torchtitan_notes,
         excluded: |_| None,
         facets: &[
             ("GPU", "gpu"),
@@ -182,7 +182,7 @@ pub(super) const TABLES: &[Published] = &[
         renamed: &[("precision", "published_precision")],
         words: &[("llama-3.1-8b", "llama-3-8b"), ("llama-3.1-405b", "llama-3-405b"), ("null", "")],
         constant: &[("recompute", "none")],
-        assume: nothing,
+        assume: stated_overlap,
         excluded: mlperf,
         facets: &[("GPU", "gpu"), ("model", "preset"), ("GPUs", "n_gpus")],
         listing: Listing::Rows,

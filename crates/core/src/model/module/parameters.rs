@@ -228,6 +228,9 @@ impl Module {
     /// Parameters in these MLPs, including biases.
     fn projector_parameters(&self) -> u64 {
         let Some(width) = self.patch.and_then(|patch| patch.projected_width).map(u64::from) else { return 0 };
+        if self.pools_patches() {
+            return u64::from(self.projectors()) * u64::from(self.hidden) * width;
+        }
         let merged = u64::from(self.merged_patches()) * u64::from(self.hidden);
         u64::from(self.projectors()) * (merged * merged + merged + merged * width + width)
     }

@@ -22,7 +22,14 @@ fn vit(name: &str, layers: u32, hidden: u32, heads: u32, ffn: u32, patch: Patch)
 /// data. PipeWeaver specifies 169 tokens per image, but no patch size. Assumption: images with 728
 /// x 728 pixels, 52 x 52 patches with 14 pixels, merged 4 x 4.
 const fn images_with_169_tokens() -> Patch {
-    Patch { patch_px: 14, patches_per_image: 2704, tokens_per_image: 169, projected_width: None, deepstack: 0 }
+    Patch {
+        patch_px: 14,
+        patches_per_image: 2704,
+        tokens_per_image: 169,
+        projected_width: None,
+        deepstack: 0,
+        pooled: false,
+    }
 }
 
 /// PipeWeaver Table 1 specifies only the size. Assumption: 40 layers with hidden size 2,048 and an
@@ -46,8 +53,14 @@ pub(super) fn vit_22b() -> Module {
 /// biases. The preset omits biases in all layers. 32 x 32 patches are merged 2 x 2 to 256 tokens
 /// (InternVL 1.2 and later).
 pub(super) fn internvit_6b() -> Module {
-    let patch =
-        Patch { patch_px: 14, patches_per_image: 1024, tokens_per_image: 256, projected_width: None, deepstack: 0 };
+    let patch = Patch {
+        patch_px: 14,
+        patches_per_image: 1024,
+        tokens_per_image: 256,
+        projected_width: None,
+        deepstack: 0,
+        pooled: false,
+    };
     Module { norm: Norm::Rms, bias: Bias::None, ..vit("InternViT-6B", 48, 3200, 25, 12_800, patch) }
 }
 
@@ -61,6 +74,7 @@ pub(super) fn internvit_300m(backbone_width: u32) -> Module {
         tokens_per_image: 256,
         projected_width: Some(backbone_width),
         deepstack: 0,
+        pooled: false,
     };
     vit("InternViT-300M", 24, 1024, 16, 4096, patch)
 }
@@ -84,14 +98,21 @@ const fn frame_pairs(backbone_width: u32, deepstack: u32) -> Patch {
         tokens_per_image: 196,
         projected_width: Some(backbone_width),
         deepstack,
+        pooled: false,
     }
 }
 
 /// SigLIP-SO400M with 14-pixel patches at 384 pixels: 27 x 27 patches, not merged
 /// (LLaVA-OneVision).
 pub(super) fn siglip_so400m() -> Module {
-    let patch =
-        Patch { patch_px: 14, patches_per_image: 729, tokens_per_image: 729, projected_width: None, deepstack: 0 };
+    let patch = Patch {
+        patch_px: 14,
+        patches_per_image: 729,
+        tokens_per_image: 729,
+        projected_width: None,
+        deepstack: 0,
+        pooled: false,
+    };
     vit("SigLIP-SO400M", 27, 1152, 16, 4304, patch)
 }
 
@@ -99,23 +120,41 @@ pub(super) fn siglip_so400m() -> Module {
 /// billion parameters. The 729 patches of a video frame are pooled to 196 tokens. Scenarios must
 /// add the additional 533 tokens per image tile.
 pub(super) fn dflop_siglip() -> Module {
-    let patch =
-        Patch { patch_px: 14, patches_per_image: 729, tokens_per_image: 196, projected_width: None, deepstack: 0 };
+    let patch = Patch {
+        patch_px: 14,
+        patches_per_image: 729,
+        tokens_per_image: 196,
+        projected_width: None,
+        deepstack: 0,
+        pooled: false,
+    };
     vit("SigLIP 2.4B", 40, 2304, 48, 8608, patch)
 }
 
 /// Like [`dflop_siglip`], but with SigLIP-SO400M, the encoder released with LLaVA-OneVision.
 pub(super) fn siglip_so400m_frames() -> Module {
-    let patch =
-        Patch { patch_px: 14, patches_per_image: 729, tokens_per_image: 196, projected_width: None, deepstack: 0 };
+    let patch = Patch {
+        patch_px: 14,
+        patches_per_image: 729,
+        tokens_per_image: 196,
+        projected_width: None,
+        deepstack: 0,
+        pooled: false,
+    };
     vit("SigLIP-SO400M", 27, 1152, 16, 4304, patch)
 }
 
 /// InternViT as in DFLOP's published configuration (named 6b there): 30 layers, 16 heads, 3.7
 /// billion parameters.
 pub(super) fn dflop_internvit() -> Module {
-    let patch =
-        Patch { patch_px: 14, patches_per_image: 1024, tokens_per_image: 256, projected_width: None, deepstack: 0 };
+    let patch = Patch {
+        patch_px: 14,
+        patches_per_image: 1024,
+        tokens_per_image: 256,
+        projected_width: None,
+        deepstack: 0,
+        pooled: false,
+    };
     Module { norm: Norm::Rms, bias: Bias::None, ..vit("InternViT 3.7B", 30, 3200, 16, 12_800, patch) }
 }
 
@@ -128,6 +167,7 @@ pub(super) fn qwen2_vl_encoder() -> Module {
         tokens_per_image: 256,
         projected_width: Some(3584),
         deepstack: 0,
+        pooled: false,
     };
     Module { learned_positions: 0, ..vit("ViT 675M", 32, 1280, 16, 5120, patch) }
 }

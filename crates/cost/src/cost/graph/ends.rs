@@ -186,11 +186,14 @@ fn loss_bytes(shape: &Shape<'_>) -> (f64, f64) {
     }
 }
 
-/// Returns the products of the MLP that merges patches and projects them to the backbone width.
+/// Returns the products that project merged patches to the backbone width: those of an MLP, or one for averaged patches.
 fn projections(shape: &Shape<'_>) -> Vec<MatMul> {
     let Some(width) = shape.module.patch.and_then(|patch| patch.projected_width) else { return Vec::new() };
     let merged = f64::from(shape.module.merged_patches());
     let rows = shape.n / merged;
+    if shape.module.pools_patches() {
+        return vec![product(rows, shape.h(), f64::from(width) / shape.t, shape.format())];
+    }
     let inner = merged * shape.h();
     vec![
         product(rows, inner, inner / shape.t, shape.format()),

@@ -118,7 +118,8 @@ fn collective_overrides_count_as_communication() {
     let half = Training { tensor_overlap: 0.5, ..training(Recompute::None, vec![]) };
     let hidden = |overrides| Setting::gpt().under(&Training { overrides, ..half.clone() }).layer(LOAD);
     let (before, after) = (hidden(vec![]), hidden(vec![formula("gather sequence", FORWARD, "1000")]));
-    assert_micros(after.exposed_forward - before.exposed_forward, more / 2.0);
+    // Half of seven of eight chunks overlap products, which they slow by 12.56 %.
+    assert_micros(after.exposed_forward - before.exposed_forward, more * (1.0 - 0.5 * 0.875 * (1.0 - 0.1256)));
 }
 
 #[test]

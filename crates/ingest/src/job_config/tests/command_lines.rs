@@ -327,3 +327,29 @@ fn reports_have_the_names_of_the_command() {
     let text = format!("{:?}", config(secrets));
     assert!(!text.contains("abcdef01") && !text.contains("hf_aaaa") && !text.contains("ghp_"), "{text}");
 }
+
+/// The overlap of tensor-parallel communication splits the collectives of sequence parallelism.
+#[test]
+fn overlap_of_tensor_parallel_communication_needs_sequence_parallelism() {
+    let job = |flags: &str| {
+        config(&format!(
+            "torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 32 --hidden-size 4096 --num-attention-heads 32 \
+             --seq-length 4096 --micro-batch-size 1 --global-batch-size 128 --bf16 --tensor-model-parallel-size 8 {flags}\n"
+        ))
+    };
+    let both = job("--sequence-parallel --tp-comm-overlap");
+    assert!(both.unknown.is_empty() && !both.not_modelled.iter().any(|note| note.contains("verlap")), "{both:?}");
+    assert_eq!(both.scenario.training.tensor_overlap, 1.0);
+    let alone = job("--tp-comm-overlap");
+    assert!(
+        alone.not_modelled.iter().any(|note| note.contains("needs sequence parallelism")),
+        "{:?}",
+        alone.not_modelled
+    );
+    for job in [alone, job("--sequence-parallel")] {
+        assert_eq!(job.scenario.training.tensor_overlap, 0.0);
+    }
+    let titan = "[model]\nname = \"llama3\"\nflavor = \"70B\"\n[training]\nlocal_batch_size = 1\nseq_len = 8192\nsteps = 10\n\
+                 [parallelism]\ntensor_parallel_degree = 8\nenable_async_tensor_parallel = true\n[compile]\nenable = true\n";
+    assert_eq!(config(titan).scenario.training.tensor_overlap, 1.0);
+}

@@ -113,7 +113,9 @@ fn items(module: &Module, at: &str, ranges: &mut Ranges<'_>) {
     } else if module.video.is_some() && (module.patch.is_some() || module.audio.is_some()) {
         ranges.refuse(&video, "a generator makes images or video, not both".to_owned());
     }
-    if let Some(Patch { patch_px, patches_per_image, tokens_per_image, projected_width, deepstack }) = module.patch {
+    if let Some(Patch { patch_px, patches_per_image, tokens_per_image, projected_width, deepstack, pooled }) =
+        module.patch
+    {
         ranges.integer(&format!("{patch}/patch_px"), patch_px, 1, 256, " px");
         ranges.integer(&format!("{patch}/patches_per_image"), patches_per_image, 1, 1_048_576, "");
         ranges.integer(&format!("{patch}/tokens_per_image"), tokens_per_image, 1, 1_048_576, "");
@@ -121,6 +123,10 @@ fn items(module: &Module, at: &str, ranges: &mut Ranges<'_>) {
             ranges.integer(&format!("{patch}/projected_width"), width, 16, 131_072, "");
         }
         ranges.integer(&format!("{patch}/deepstack"), deepstack, 0, 64, "");
+        if pooled && projected_width.is_none() {
+            let detail = "averaged patches are projected to the backbone's width, so a projector width is needed";
+            ranges.refuse(&format!("{patch}/pooled"), detail.to_owned());
+        }
         if deepstack > 0 && projected_width.is_none() {
             let detail = "DeepStack projects to the backbone's width, so a projector width is needed";
             ranges.refuse(&format!("{patch}/deepstack"), detail.to_owned());

@@ -42,6 +42,8 @@ fn changes_have_lines_in_both_sections() {
                     "ckpt_format: fsdp_dtensor",
                 ],
             ),
+            ("dp overlap", &["overlap_grad_reduce: true"]),
+            ("tp overlap", &["sequence_parallel: true", "tp_comm_overlap: true"]),
             ("bf16 gradients", &["grad_reduce_in_bf16: true"]),
         ],
     );
