@@ -37,6 +37,13 @@ impl Model {
         self.modules.iter().map(|module| module.layers).sum()
     }
 
+    /// Sets the number of layers of the language model. A pattern of kinds repeats or ends early.
+    pub fn set_layers(&mut self, layers: u32) {
+        let Some(module) = self.modules.iter_mut().find(|module| module.role == ModuleRole::Backbone) else { return };
+        module.layers = layers;
+        module.pattern = module.pattern.take().map(|kinds| kinds.chars().cycle().take(layers as usize).collect());
+    }
+
     /// Returns the module that reads text. The context length refers to its sequences.
     pub fn backbone(&self) -> Option<&Module> {
         self.modules.iter().find(|module| module.role == ModuleRole::Backbone)

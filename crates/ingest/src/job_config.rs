@@ -210,6 +210,9 @@ fn build(
         keys.ignore(|key| key.starts_with(['$', '#']));
     }
     let mut model = model(format, &mut settings, stated, &mut keys)?;
+    if let Some(layers) = settings.layers {
+        model.set_layers(layers);
+    }
     if let Some(model_keys) = model_keys {
         keys.absorb_file(model_keys);
     }

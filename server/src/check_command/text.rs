@@ -21,10 +21,11 @@ pub(crate) fn describe(report: &Report) -> String {
     let check = &report.check;
     let Check { scenario, fit, .. } = check;
     let mut lines = vec![format!(
-        "{}: {}, {} on {} {} ({})",
+        "{}: {}, {} ({:.2} billion parameters) on {} {} ({})",
         if report.files.iter().all(String::is_empty) { "configuration".to_owned() } else { report.files.join(", ") },
         check.format.map_or("scenario", ConfigFormat::title),
         scenario.model.name,
+        scenario.model.parameters() as f64 / 1e9,
         scenario.cluster.devices(),
         scenario.cluster.name,
         check.schedule

@@ -88,7 +88,7 @@ pub(crate) fn job_file(
          fsdp_reshard_after_forward = \"{reshards}\"\ntensor_parallel_degree = {}\ncontext_parallel_degree = {}\n",
         layout.tensor, training.context_parallel
     );
-    if training.tensor_overlap >= 1.0 && layout.tensor > 1 {
+    if training.tensor_overlap > 0.0 && layout.tensor > 1 {
         text.push_str("enable_async_tensor_parallel = true\n");
     }
     if training.expert_parallel > 1 {

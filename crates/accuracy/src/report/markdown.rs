@@ -23,7 +23,8 @@ hand; the program preserves them.
 The simulator is fitted to timings of operators and collectives, and to data sheets of devices. At most 20 rows of
 vtrain_single may be used to fit the host overhead. These rows are named and do not count. The host time of nanotron is the
 floor of the rows of ultrascale_h100 with TP 4 and 8 and microbatch 1; the attention rate of llm_foundry_a100 is about the one
-that its own steps imply. These rows count. No other step time, throughput or memory on this page was used for a fit of the
+that its own steps imply. These rows count. The overlap of asynchronous tensor parallelism follows from six rows of torchtitan,
+which are named and do not count. No other step time, throughput or memory on this page was used for a fit of the
 simulator, but the profiles of the frameworks and the networks of the sets were chosen after a look at the errors. Intervals are fitted to the errors on this page; they do not
 change predictions.
 

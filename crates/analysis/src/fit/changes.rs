@@ -207,9 +207,9 @@ fn overlap(scenario: &Scenario, all: &mut Vec<Proposal>) {
         let fields = [("/training/data_overlap", json!(1.0))];
         all.push(proposal(ChangeKind::Training, "overlap of gradient communication", &fields));
     }
-    let has_option = matches!(training.framework, Framework::Megatron | Framework::Torchtitan);
-    if has_option && training.tensor_overlap < 1.0 && layout.tensor.is_some_and(|tensor| tensor > 1) {
-        let mut fields = vec![("/training/tensor_overlap", json!(1.0))];
+    let best = training.framework.tensor_overlap().filter(|&overlap| overlap > training.tensor_overlap);
+    if let Some(overlap) = best.filter(|_| layout.tensor.is_some_and(|tensor| tensor > 1)) {
+        let mut fields = vec![("/training/tensor_overlap", json!(overlap))];
         // Only the collectives of sequence parallelism have chunks.
         if !training.sequence_parallel {
             fields.push(("/training/sequence_parallel", json!(true)));

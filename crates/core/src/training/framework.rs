@@ -90,6 +90,17 @@ impl Framework {
         !matches!(self, Self::Nanotron)
     }
 
+    /// Returns the overlap of tensor-parallel communication that an option of the framework gives (`tensor_overlap`).
+    /// Megatron-LM overlaps all chunks in user buffers. Asynchronous TP of torchtitan gains about half as much, by six
+    /// published pairs of steps (docs/models.md, section 3).
+    pub const fn tensor_overlap(self) -> Option<f64> {
+        match self {
+            Self::Megatron => Some(1.0),
+            Self::Torchtitan => Some(0.5),
+            _ => None,
+        }
+    }
+
     /// Returns the usual format of accumulated gradients. InternEvo accumulates in the format of the weights.
     pub const fn gradients(self) -> GradientFormat {
         match self {

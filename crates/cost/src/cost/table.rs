@@ -206,7 +206,7 @@ impl<'a> LayerTable<'a> {
 
     /// Number of devices with the same parameters.
     fn replicas(&self, replica_layout: ReplicaLayout) -> u32 {
-        self.all_replicas.unwrap_or(replica_layout.data * self.training.context_parallel)
+        self.all_replicas.unwrap_or_else(|| replica_layout.data.saturating_mul(self.training.context_parallel))
     }
 
     /// Parameters per device for all ranks. If the tied output head is on a different rank, it is a

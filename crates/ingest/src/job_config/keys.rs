@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{ConfigFormat, JobConfig, JobConfigError, MAX_KEYS, similar};
 
 /// Maximum value length in a report, in characters.
-const MAX_KEY_CHARS: usize = 60;
+const MAX_KEY_CHARS: usize = 120;
 /// Maximum number of keys that are compared with known names.
 const MAX_COMPARED: usize = 500;
 

@@ -5,7 +5,7 @@ use planner::training::{AttentionKernel, Precision, Recompute};
 
 use super::keys::Keys;
 use super::settings::{Batch, Settings, Sharding};
-use super::{JobConfigError, model_config, optimizer, unmodelled};
+use super::{ConfigFormat, JobConfigError, model_config, optimizer, unmodelled};
 
 const MODEL: &str = "model.";
 
@@ -41,8 +41,10 @@ pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
         let name = keys.text(&["initialize_from_hf"], "model");
         settings.model_name = name.map(|name| ("initialize_from_hf", name));
         keys.ignore(|key| key.starts_with(MODEL));
-    } else {
+    } else if keys.has_section(MODEL) {
         settings.model = Some(model(keys)?);
+    } else {
+        return Err(JobConfigError::NoModel { format: ConfigFormat::Levanter.name() });
     }
     memory(keys, &mut settings);
     mesh(keys, &mut settings)?;

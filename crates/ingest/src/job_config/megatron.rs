@@ -323,7 +323,10 @@ fn memory(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError
     }
     let flash = keys.flag(&["use-flash-attn", "use-flash-attn-v2"], "attention kernel").unwrap_or(false);
     let backend = keys.text(&["attention-backend"], "attention kernel");
+    let layers = keys.text(&["transformer-impl"], "attention kernel");
+    let is_local = layers.is_some_and(|name| name.trim() == "local") && !flash;
     settings.attention = match backend.as_deref() {
+        None if is_local => Some(AttentionKernel::Unfused),
         Some("unfused" | "local") => Some(AttentionKernel::Unfused),
         Some(_) => Some(AttentionKernel::Flash),
         None => flash.then_some(AttentionKernel::Flash),
@@ -332,9 +335,7 @@ fn memory(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError
     if let Some(name) = keys.text(&["optimizer"], "optimizer") {
         optimizer::set(&name, keys, settings);
     }
-    if keys.flag(&["tp-comm-overlap", "tp-comm-overlap-ag"], "overlap").unwrap_or(false) {
-        settings.tensor_overlap = 1.0;
-    }
+    settings.chunked_collectives = keys.flag(&["tp-comm-overlap", "tp-comm-overlap-ag"], "overlap");
     let offloaded = keys.integer(&["cpu-offloading-num-layers"], "layers with offloaded activations")?;
     if keys.flag(&["cpu-offloading"], "offload").unwrap_or(offloaded.is_some_and(|layers| layers > 0)) {
         settings.offloaded_layers = offloaded;

@@ -27,8 +27,14 @@ pub(super) fn pattern(keys: &mut Keys) -> Option<String> {
 fn experts(keys: &mut Keys, moe: Moe, module: &mut Module) -> Result<(), JobConfigError> {
     let width = keys.count(&["moe-ffn-hidden-size"], "width of an expert")?;
     let shared_width = keys.count(&["moe-shared-expert-intermediate-size"], "shared experts")?.unwrap_or(0);
-    let has_experts =
-        keys.text(&["moe-layer-freq"], "layers with experts").and_then(|text| flags(&text, module.layers));
+    let frequency = keys.text(&["moe-layer-freq"], "layers with experts");
+    let has_experts = frequency.as_deref().and_then(|text| flags(text, module.layers));
+    if has_experts.is_none() && frequency.as_deref().is_some_and(|text| text.trim() != "1") {
+        keys.not_modelled(
+            "The layers with experts are not known, because --moe-layer-freq is no number and no list with an entry per layer. \
+             All layers are read with experts.",
+        );
+    }
     let (dense_layers, every) = match has_experts {
         None => (0, 1),
         Some(flags) => period(&flags).unwrap_or_else(|| {

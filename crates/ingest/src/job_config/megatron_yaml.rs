@@ -14,6 +14,14 @@ pub(super) fn is_job(keys: &Keys) -> bool {
 }
 
 pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
+    let chunks = SECTIONS.map(|section| format!("{section}virtual_pipeline_model_parallel_size"));
+    if chunks.iter().any(|key| keys.peek(key).is_some_and(|value| !matches!(value, "null" | "1"))) {
+        keys.not_modelled(
+            "virtual_pipeline_model_parallel_size is not applied: Megatron-LM computes it from \
+             num_layers_per_virtual_pipeline_stage.",
+        );
+    }
+    keys.rename(|key| chunks.iter().any(|chunks| chunks == key).then(|| "unused-chunks".to_owned()));
     nemo::rename(keys, &SECTIONS);
     keys.rename(|key| key.contains('_').then(|| key.replace('_', "-")));
     // The format of fp8 products, or false.
@@ -28,7 +36,7 @@ pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
 }
 
 /// Starts of the names of other fields of Megatron-Core and of its training loop, which affect neither time nor memory.
-const IGNORED: [&str; 35] = [
+const IGNORED: [&str; 36] = [
     "accumulate-allreduce",
     "apply-",
     "async-tensor-model-parallel",
@@ -63,5 +71,6 @@ const IGNORED: [&str; 35] = [
     "timers",
     "tp-comm-",
     "use-legacy",
+    "unused-chunks",
     "variable-seq",
 ];

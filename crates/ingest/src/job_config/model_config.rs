@@ -309,7 +309,8 @@ fn vision_encoder(keys: &mut Keys, backbone_width: u32) -> Result<Option<Module>
 pub(super) fn limit_images(model: &mut Model, (name, pixels): (&str, u32), keys: &mut Keys) {
     let encoder = model.modules.iter_mut().find(|module| module.role == ModuleRole::VisionEncoder);
     let Some(patch) = encoder.and_then(|module| module.patch.as_mut()) else { return };
-    if !keys.retract(OPEN_IMAGE_SIZE) {
+    // Of the known models, those with DeepStack (Qwen3-VL) take images of any size.
+    if !keys.retract(OPEN_IMAGE_SIZE) && patch.deepstack == 0 {
         return;
     }
     // A token has the same number of patches in both directions.

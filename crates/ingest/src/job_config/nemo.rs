@@ -87,13 +87,30 @@ fn adapters(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigErr
 
 /// Reads the overrides of a Megatron-Bridge recipe. The recipe itself is Python code.
 pub(super) fn read_bridge(keys: &mut Keys) -> Result<Settings, JobConfigError> {
-    keys.rename(|key| (key == "dataset.seq_length").then(|| "decoder-seq-length".to_owned()));
+    keys.rename(|key| {
+        matches!(key, "dataset.seq_length" | "dataset.sequence_length").then(|| "decoder-seq-length".to_owned())
+    });
     // Settings of the optimizer with an effect.
     keys.rename(|key| {
         let name = key.strip_prefix("optimizer.")?;
         OPTIMIZER.contains(&name).then(|| name.replace('_', "-"))
     });
     rename(keys, &["model.", "train.", "ddp.", "dist."]);
+    // These sections replace settings of others.
+    for (key, name) in [
+        ("mixed_precision.bf16", "bf16"),
+        ("mixed_precision.fp16", "fp16"),
+        ("mixed_precision.fp8", "fp8-format"),
+        ("mixed_precision.grad_reduce_in_fp32", "grad-reduce-in-fp32"),
+        ("comm_overlap.tp_comm_overlap", "tp-comm-overlap"),
+        ("comm_overlap.overlap_grad_reduce", "overlap-grad-reduce"),
+        ("comm_overlap.overlap_moe_expert_parallel_comm", "overlap-moe-expert-parallel-comm"),
+    ] {
+        if let Some(value) = keys.peek(key).map(str::to_owned) {
+            keys.derive(name, &value, key);
+        }
+    }
+    keys.ignore(|key| key.starts_with("mixed_precision.") || key.starts_with("comm_overlap."));
     let recipe = keys.peek("mixed_precision").unwrap_or_default().to_lowercase();
     if recipe.contains("fp8") || recipe.contains("fp4") {
         keys.derive("fp8-format", "hybrid", "mixed_precision");
@@ -124,8 +141,10 @@ pub(super) fn read_bridge(keys: &mut Keys) -> Result<Settings, JobConfigError> {
     let recipe = keys.text(&["recipe"], "model");
     let class = keys.text(&["-target-"], "model");
     switches(keys);
-    let mut settings = if keys.has("num-layers") { megatron::read(keys)? } else { megatron::read_job(keys)? };
+    let has_model = keys.has("num-layers") && keys.has("hidden-size");
+    let mut settings = if has_model { megatron::read(keys)? } else { megatron::read_job(keys)? };
     if settings.model.is_none() {
+        settings.layers = keys.count(&["num-layers"], "layers")?;
         let of_recipe = recipe.and_then(|recipe| Some(("recipe", bridge_recipes::model_of_recipe(&recipe)?)));
         let of_class = || Some(("-target-", bridge_recipes::model_of_class(&class?)?));
         settings.model_name = of_recipe.or_else(of_class);

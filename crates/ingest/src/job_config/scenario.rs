@@ -255,7 +255,7 @@ fn training(format: ConfigFormat, settings: &Settings, cluster: &Cluster, keys: 
         gradients: settings.gradients.unwrap_or(default.gradients),
         sequence_parallel: settings.sequence_parallel.unwrap_or(default.sequence_parallel),
         fused_weight_gradients: settings.fused_weight_gradients.unwrap_or(default.fused_weight_gradients),
-        tensor_overlap: tensor_overlap(settings, keys),
+        tensor_overlap: tensor_overlap(framework, settings, keys),
         data_overlap: if settings.overlapped_gradients == Some(true) { 1.0 } else { 0.0 },
         context_parallel: settings.context.unwrap_or(1),
         context_exchange: settings.context_exchange,
@@ -271,16 +271,18 @@ fn training(format: ConfigFormat, settings: &Settings, cluster: &Cluster, keys: 
     }
 }
 
-/// Returns the share of the tensor-parallel communication that runs in chunks. Only the collectives of sequence
-/// parallelism have chunks.
-fn tensor_overlap(settings: &Settings, keys: &mut Keys) -> f64 {
-    let is_split = settings.sequence_parallel.unwrap_or(true);
-    if settings.tensor_overlap > 0.0 && !is_split {
+/// Returns the overlap of tensor-parallel communication. Only the collectives of sequence parallelism have chunks.
+fn tensor_overlap(framework: Framework, settings: &Settings, keys: &mut Keys) -> f64 {
+    if settings.chunked_collectives != Some(true) {
+        return 0.0;
+    }
+    if settings.sequence_parallel == Some(false) {
         keys.not_modelled(
             "Overlap of tensor-parallel communication is not applied, because it needs sequence parallelism.",
         );
+        return 0.0;
     }
-    if is_split { settings.tensor_overlap } else { 0.0 }
+    framework.tensor_overlap().unwrap_or(0.0)
 }
 
 /// Returns whether the shards of weights and gradients are in host memory. Only ZeRO 3 has shards of weights.

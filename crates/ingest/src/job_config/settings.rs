@@ -18,6 +18,8 @@ pub(super) const NODE: u32 = 8;
 pub(super) struct Settings {
     /// The model, if the file states its sizes.
     pub(super) model: Option<Model>,
+    /// Number of layers, if it replaces that of a model in another file.
+    pub(super) layers: Option<u32>,
     /// Key and value of the model's name, for files that state no sizes.
     pub(super) model_name: Option<(&'static str, String)>,
     /// Cluster preset.
@@ -76,8 +78,8 @@ pub(super) struct Settings {
     pub(super) loss: Loss,
     /// Gradient and parameter communication overlaps with computation.
     pub(super) overlapped_gradients: Option<bool>,
-    /// Share of the tensor-parallel communication that runs in chunks next to its product.
-    pub(super) tensor_overlap: f64,
+    /// The collectives of tensor parallelism run in chunks next to their products.
+    pub(super) chunked_collectives: Option<bool>,
     /// True if the file fixes the degrees; missing degrees are then 1. Otherwise the planner
     /// searches them.
     pub(super) has_layout: bool,

@@ -50,6 +50,7 @@ pub(super) fn add_defaults(keys: &mut Keys) {
         keys.derive("use-distributed-optimizer", "true", "");
         keys.assume("slime distributes the optimizer (ZeRO stage 1).");
     }
+    batch(keys);
     if keys.has("use-dynamic-batch-size") {
         keys.not_modelled("Microbatches with a number of tokens instead of sequences are not applied.");
         keys.ignore(|key| matches!(key, "use-dynamic-batch-size" | "max-tokens-per-gpu"));
@@ -58,4 +59,24 @@ pub(super) fn add_defaults(keys: &mut Keys) {
         "Only the training step of the actor is read. Generation, the reference and the reward model are left out.",
     );
     keys.ignore(|key| !key.ends_with("-num-nodes") && IGNORED.iter().any(|start| key.starts_with(start)));
+}
+
+/// Derives the global batch and the sequence length from the samples of a rollout, if they are not stated.
+fn batch(keys: &mut Keys) {
+    let number = |keys: &Keys, name: &str| keys.peek(name).and_then(|value| value.trim().parse::<u32>().ok());
+    let (prompts, samples) = (number(keys, "rollout-batch-size"), number(keys, "n-samples-per-prompt").unwrap_or(1));
+    let steps = number(keys, "num-steps-per-rollout").unwrap_or(1).max(1);
+    if let Some(prompts) = prompts.filter(|_| !keys.has("global-batch-size")) {
+        let batch = prompts.saturating_mul(samples) / steps;
+        keys.derive("global-batch-size", &batch.to_string(), "rollout-batch-size");
+        keys.assume(format!(
+            "A step has the {batch} samples of a rollout ({prompts} prompts x {samples} / {steps} steps)."
+        ));
+    }
+    if let Some(response) = number(keys, "rollout-max-response-len").filter(|_| !keys.has("seq-length")) {
+        let prompt = number(keys, "rollout-max-prompt-len").unwrap_or(0);
+        let length = prompt.saturating_add(response);
+        keys.derive("seq-length", &length.to_string(), "rollout-max-response-len");
+        keys.assume(format!("Every sequence has {length} tokens, the longest response and prompt that are stated."));
+    }
 }

@@ -4,6 +4,7 @@ mod families;
 mod frameworks;
 mod newer_files;
 mod programs;
+mod silent_settings;
 mod state_formats;
 mod trainers;
 mod unmodelled;

@@ -45,6 +45,12 @@ pub(super) fn read_job(keys: &mut Keys, model: Model) -> Result<Settings, JobCon
     recompute(keys, &mut settings, layers)?;
     precision(keys, &mut settings);
     settings.is_compiled = keys.flag(&["compile.enable", "training.compile"], "torch.compile").unwrap_or(false);
+    if settings.chunked_collectives == Some(true) && !settings.is_compiled {
+        settings.chunked_collectives = None;
+        keys.not_modelled(
+            "Asynchronous tensor parallelism is not applied, because torchtitan refuses it without compile.enable.",
+        );
+    }
     settings.attention = Some(AttentionKernel::Flash);
     settings.sequence_parallel = Some(true);
     settings.overlapped_gradients = Some(true);
@@ -138,11 +144,8 @@ fn degrees(keys: &mut Keys, settings: &mut Settings, model_layers: u32) -> Resul
     if keys.flag(&["optimizer.early_step_in_backward"], "optimizer step").unwrap_or(false) {
         keys.not_modelled(unmodelled::OPTIMIZER_IN_BACKWARD);
     }
-    if keys.flag(&["parallelism.enable_async_tensor_parallel", "experimental.enable_async_tensor_parallel"], "overlap")
-        == Some(true)
-    {
-        settings.tensor_overlap = 1.0;
-    }
+    let names = ["parallelism.enable_async_tensor_parallel", "experimental.enable_async_tensor_parallel"];
+    settings.chunked_collectives = keys.flag(&names, "overlap");
     Ok(())
 }
 
@@ -327,13 +330,18 @@ fn precision(keys: &mut Keys, settings: &mut Settings) {
 
 /// True for data, checkpoint, log, learning rate and numerics keys.
 fn is_without_effect(key: &str) -> bool {
-    const PREFIXES: [&str; 31] = [
+    const PREFIXES: [&str; 36] = [
         "$",
         "#SBATCH",
         "job.",
         "profiling.",
         "metrics.",
-        "optimizer.",
+        "optimizer.lr",
+        "optimizer.beta",
+        "optimizer.eps",
+        "optimizer.weight_decay",
+        "optimizer.implementation",
+        "optimizer.fused",
         "lr_scheduler.",
         "checkpoint.",
         "validation.",

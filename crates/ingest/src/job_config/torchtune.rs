@@ -33,6 +33,14 @@ pub(super) fn is_job(keys: &Keys) -> bool {
 
 pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
     let mut settings = Settings { has_layout: true, ..Settings::default() };
+    if ["prompt", "prompt.user", "tasks", "quantizer._component_"].iter().any(|key| keys.has(key))
+        && !keys.has_section("optimizer.")
+    {
+        return Err(JobConfigError::Unsupported {
+            framework: "torchtune for generation, evaluation or quantization",
+            remedy: "give the file of a training recipe",
+        });
+    }
     let component = keys.text(&[COMPONENT], "model").unwrap_or_default();
     let name = component.rsplit('.').next().unwrap_or_default().to_owned();
     if keys.has("model.num_layers") {

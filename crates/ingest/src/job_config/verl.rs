@@ -6,9 +6,21 @@ use planner::training::{AttentionKernel, ContextExchange, Framework, Precision, 
 
 use super::keys::Keys;
 use super::settings::{Batch, Loss, Settings, Sharding};
-use super::{JobConfigError, arguments, optimizer};
+use super::{JobConfigError, arguments, megatron_ignored, megatron_stages, optimizer};
 
 const ACTOR: &str = "actor_rollout_ref.actor.";
+
+/// Sections of the actor with arguments of Megatron-LM.
+const OVERRIDES: [&str; 2] = ["megatron.override_transformer_config.", "optim.override_optimizer_config."];
+
+/// Returns the argument of Megatron-LM for a field of Megatron-Core.
+fn argument(field: &str) -> String {
+    match field {
+        "num_layers_in_first_pipeline_stage" => "decoder-first-pipeline-num-layers".to_owned(),
+        "num_layers_in_last_pipeline_stage" => "decoder-last-pipeline-num-layers".to_owned(),
+        other => other.replace('_', "-"),
+    }
+}
 
 /// Starts of keys for generation, data, losses, checkpoints and logs.
 const WITHOUT_EFFECT: [&str; 68] = [
@@ -146,6 +158,7 @@ pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
     settings.fused_weight_gradients = Some(false);
     settings.sequence_parallel = Some(true);
     keys.ignore(|key| WITHOUT_EFFECT.iter().any(|start| key.starts_with(start)));
+    keys.ignore(|key| !key.contains('.') && megatron_ignored::is_without_effect(key));
     Ok(settings)
 }
 
@@ -167,6 +180,10 @@ fn details(keys: &mut Keys, settings: &mut Settings) {
     let is_fused = keys.flag(&fused.each_ref().map(String::as_str), "fused kernels").unwrap_or(false);
     if settings.is_compiled || is_fused {
         settings.loss = Loss::Chunked;
+    } else if keys.flag(&["actor_rollout_ref.model.use_remove_padding"], "loss").unwrap_or(false) {
+        keys.not_modelled(
+            "The loss of verl without padding works in place. The logits take up to 14 bytes each less than counted.",
+        );
     }
     let shards = keys.text(&["actor_rollout_ref.actor.fsdp_config.fsdp_size"], "sharding");
     settings.sharding = shards.and_then(|size| size.trim().parse().ok()).map(Sharding::Shards);
@@ -214,6 +231,13 @@ fn sequence(keys: &mut Keys, settings: &mut Settings, is_actor: bool) -> Result<
 }
 
 fn degrees(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError> {
+    keys.rename(|key| {
+        let name = key.strip_prefix(ACTOR)?;
+        OVERRIDES.iter().find_map(|section| name.strip_prefix(section)).map(argument)
+    });
+    megatron_stages::read(keys, settings, None)?;
+    settings.dispatch_by_node = keys.flag(&["moe-enable-deepep"], "exchange between experts");
+    optimizer::read_offload(keys, settings)?;
     let mut degree = |name: &str, setting| keys.count(&[&format!("{ACTOR}megatron.{name}")], setting);
     settings.tensor = degree("tensor_model_parallel_size", "tensor parallelism")?;
     settings.pipeline = degree("pipeline_model_parallel_size", "pipeline parallelism")?;
@@ -282,11 +306,9 @@ fn memory(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError
     });
     let names = ["actor_rollout_ref.model.enable_gradient_checkpointing", "model.enable_gradient_checkpointing"];
     let trainer = keys.flag(&names, "recomputation");
-    let name = "actor_rollout_ref.actor.megatron.override_transformer_config.recompute_granularity";
-    let granularity = keys.text(&[name], "recomputation");
-    let section = "actor_rollout_ref.actor.megatron.override_transformer_config.";
-    let method = keys.text(&[&format!("{section}recompute_method")], "recomputation");
-    let layers = keys.count(&[&format!("{section}recompute_num_layers")], "layers with recomputation")?;
+    let granularity = keys.text(&["recompute-granularity"], "recomputation");
+    let method = keys.text(&["recompute-method"], "recomputation");
+    let layers = keys.count(&["recompute-num-layers"], "layers with recomputation")?;
     if method.as_deref() == Some("block") {
         settings.recompute_layers = layers;
     }

@@ -4,7 +4,6 @@
 use planner::check::check_run;
 use planner::cost::{PipelineCosts, UniformTimes};
 use planner::lower_bound::lower_bound;
-use planner::random::Random;
 use planner::schedule::{ActionKind, ChunksRule, Schedule, ScheduleError, ScheduleKind, Shape, StageTimes};
 use planner::simulate::{Execution, execute, peak_memory};
 use planner::units::{Bytes, Nanos};
@@ -169,21 +168,7 @@ proptest! {
             }
             let mut costs = uniform(kind, shape, [1, 1, 1, 1]);
             costs.overlapped_ppm = gain;
-            let mut random = Random::new(seed, 0);
-            let columns = [
-                &mut costs.forward,
-                &mut costs.input_grad,
-                &mut costs.weight_grad,
-                &mut costs.send_forward,
-                &mut costs.send_backward,
-            ];
-            for time in columns.into_iter().flatten() {
-                *time = Nanos::new(time.get() * random.below(50));
-            }
-            for (activation, transient) in costs.activation.iter_mut().zip(&mut costs.transient) {
-                *activation = Bytes::new(1 + random.below(9));
-                *transient = Bytes::new(random.below(4));
-            }
+            crate::schedules::vary(&mut costs, seed);
             checked_execution(kind, &kind.generate(shape, &costs, None).unwrap(), &costs, Bytes::new(u64::MAX));
             if kind.is_cost_dependent() {
                 let cap = Bytes::new(cap);

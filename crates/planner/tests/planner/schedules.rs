@@ -11,11 +11,8 @@ use planner::simulate::{StepEnd, assemble, execute};
 use planner::units::{Bytes, Nanos};
 use proptest::prelude::*;
 
-/// Uneven microbatches on uneven stages, drawn from a seed.
-fn uneven(ranks: usize, chunks: usize, microbatches: usize, seed: u32) -> PipelineCosts {
-    let unit = Nanos::new(1);
-    let times = UniformTimes { forward: unit, input_grad: unit, weight_grad: unit, communication: unit };
-    let mut costs = PipelineCosts::uniform(ranks, chunks, microbatches, times);
+/// Multiplies every time by a number below 50 and gives every pass its own memory, drawn from a seed.
+pub(crate) fn vary(costs: &mut PipelineCosts, seed: u32) {
     let mut random = Random::new(seed, 0);
     let columns = [
         &mut costs.forward,
@@ -31,6 +28,14 @@ fn uneven(ranks: usize, chunks: usize, microbatches: usize, seed: u32) -> Pipeli
         *activation = Bytes::new(1 + random.below(9));
         *transient = Bytes::new(random.below(4));
     }
+}
+
+/// Uneven microbatches on uneven stages, drawn from a seed.
+fn uneven(ranks: usize, chunks: usize, microbatches: usize, seed: u32) -> PipelineCosts {
+    let unit = Nanos::new(1);
+    let times = UniformTimes { forward: unit, input_grad: unit, weight_grad: unit, communication: unit };
+    let mut costs = PipelineCosts::uniform(ranks, chunks, microbatches, times);
+    vary(&mut costs, seed);
     costs
 }
 

@@ -52,7 +52,7 @@ pub(crate) fn candidates(
         let is_free = scenario.is_free(FreeSetting::Recompute) && full != own;
         return Ok(if is_free { vec![own, full] } else { vec![own] });
     }
-    let degrees = degrees(scenario, own);
+    let degrees = degrees(scenario, own, can_pack(scenario, batches));
     let recomputations = [Recompute::None, Recompute::Selective, Recompute::Full];
     let recomputations: &[Recompute] =
         if scenario.is_free(FreeSetting::Recompute) { &recomputations } else { &[own.recompute] };
@@ -69,8 +69,15 @@ pub(crate) fn candidates(
     Ok(search.into_candidates())
 }
 
+/// Returns whether packing changes microbatches: not if equal sequences fill more than half of the context.
+fn can_pack(scenario: &Scenario, batches: Batches<'_>) -> bool {
+    let sequences = &batches.sizing.sequences;
+    let is_long = |tokens: u32| u64::from(tokens) * 2 > u64::from(scenario.workload.context_length);
+    !sequences.first().is_some_and(|first| is_long(first.tokens) && sequences.iter().all(|other| other == first))
+}
+
 /// Combinations of degrees, ZeRO stage and packing.
-fn degrees(scenario: &Scenario, own: PlanSettings) -> Vec<PlanSettings> {
+fn degrees(scenario: &Scenario, own: PlanSettings, can_pack: bool) -> Vec<PlanSettings> {
     let mut all = vec![own];
     let mut extend = |setting: FreeSetting, change: &dyn Fn(PlanSettings) -> Vec<PlanSettings>| {
         if scenario.is_free(setting) {
@@ -96,7 +103,7 @@ fn degrees(scenario: &Scenario, own: PlanSettings) -> Vec<PlanSettings> {
     });
     extend(FreeSetting::Packing, &|settings| {
         let packed = PlanSettings { packing: Packing::Packed, ..settings };
-        if settings.packing == Packing::Packed { vec![settings] } else { vec![settings, packed] }
+        if can_pack && settings.packing != Packing::Packed { vec![settings, packed] } else { vec![settings] }
     });
     all
 }

@@ -15,7 +15,7 @@ pub(super) const CHUNKS: &str = "num-virtual-stages-per-pipeline-rank";
 const LAYERS_PER_CHUNK: &str = "num-layers-per-virtual-pipeline-stage";
 
 /// Setting of a script that Megatron-LM refuses with FSDP.
-const ONE_CONNECTION: &str = "CUDA_DEVICE_MAX_CONNECTIONS=1";
+const ONE_CONNECTION: [&str; 2] = ["CUDA_DEVICE_MAX_CONNECTIONS=1", "CUDA_DEVICE_MAX_CONNECTIONS:-1"];
 
 /// Returns the settings of a field in Megatron-DeepSpeed, which has other arguments for sequence and expert parallelism,
 /// and none for several newer settings.
@@ -92,7 +92,11 @@ pub(super) fn settings(job: &Job<'_>, target: &Target, field: &str) -> Option<Ve
     }
     match field {
         // Megatron-LM refuses FSDP with one connection of kernels or the old wrapper, and PyTorch's FSDP with a pipeline.
-        "/training/zero" if stage > 1 && (job.states(&["DDP-impl"]) || job.mentions(ONE_CONNECTION)) => None,
+        "/training/zero"
+            if stage > 1 && (job.states(&["DDP-impl"]) || ONE_CONNECTION.iter().any(|text| job.mentions(text))) =>
+        {
+            None
+        }
         "/layout/pipeline" | "/layout/chunks" if job.states(&["use-torch-fsdp2"]) && layout.pipeline > Some(1) => None,
         "/training/zero" | "/training/distributed_optimizer" if job.states(&DEEPSPEED_STAGE) => {
             Some(vec![Setting::if_stated(&DEEPSPEED_STAGE, stage)])
@@ -178,7 +182,7 @@ fn stage_layers(target: &Target) -> Vec<Setting> {
     taken.into_iter().chain(arguments.into_iter().map(|(name, value)| Setting::set(&[name], value))).collect()
 }
 
-fn chunks_by_layers(target: &Target) -> Option<Vec<Setting>> {
+pub(super) fn chunks_by_layers(target: &Target) -> Option<Vec<Setting>> {
     let setting = match target.scenario.layout.chunks.filter(|&chunks| chunks > 1) {
         Some(_) => Setting::set(&[LAYERS_PER_CHUNK], target.layers_per_chunk()?),
         None => Setting::if_stated(&[LAYERS_PER_CHUNK], Value::Null),

@@ -19,7 +19,15 @@ pub(super) fn settings(target: &Target, field: &str) -> Option<Vec<Setting>> {
             let keys = ["parallelism.context_parallel_size", "parallelism.cp"];
             Some(vec![Setting::set(&keys, training.context_parallel)])
         }
-        "/training/expert_parallel" => set("parallelism.expert_parallel_size", training.expert_parallel),
+        "/training/expert_parallel" => {
+            // The devices of a stage are those of the replicas of the experts.
+            let copies =
+                target.scenario.cluster.devices() / (layout.pipeline.unwrap_or(1) * training.expert_parallel).max(1);
+            Some(vec![
+                Setting::set(&["parallelism.expert_parallel_size"], training.expert_parallel),
+                Setting::if_stated(&["parallelism.expert_data_parallel_size"], copies),
+            ])
+        }
         "/training/sequence_parallel" => {
             let mode = if training.sequence_parallel { "REDUCE_SCATTER" } else { "ALL_REDUCE" };
             Some(vec![Setting::set(&["parallelism.tp_mode"], mode)])

@@ -9,6 +9,7 @@ use super::{Job, Setting, Target};
 use crate::checks::expected::{GLOBAL_BATCH, REPLICAS, STAGES};
 use crate::export::torchtitan::model_parts;
 
+const SCHEDULE_KEYS: [&str; 2] = ["parallelism.pipeline_parallel_schedule", "experimental.pipeline_parallel_schedule"];
 const PER_STAGE: &str = "parallelism.pipeline_parallel_layers_per_stage";
 const PARTS: &str = "parallelism.module_fqns_per_model_part";
 
@@ -29,7 +30,13 @@ pub(super) fn settings(job: &Job<'_>, target: &Target, field: &str) -> Option<Ve
         "/layout/pipeline" if is_of_2024(job) => {
             set(&["experimental.pipeline_parallel_degree", "training.pipeline_parallel_degree"], layout.pipeline?)
         }
-        "/layout/pipeline" => set(&degree!("pipeline_parallel_degree"), layout.pipeline?),
+        "/layout/pipeline" => {
+            let degree = Setting::set(&degree!("pipeline_parallel_degree"), layout.pipeline?);
+            // torchtitan refuses an interleaved schedule with one stage per rank.
+            let is_refused = layout.pipeline > Some(1) && layout.chunks.unwrap_or(1) == 1 && is_interleaved(job);
+            let schedule = is_refused.then(|| Setting::if_stated(&SCHEDULE_KEYS, "1F1B"));
+            Some([degree].into_iter().chain(schedule).collect())
+        }
         "/layout/microbatch" if is_pipeline => set(
             &["parallelism.pipeline_parallel_microbatch_size", "experimental.pipeline_parallel_microbatch_size"],
             layout.microbatch?,
@@ -93,6 +100,12 @@ pub(super) fn settings(job: &Job<'_>, target: &Target, field: &str) -> Option<Ve
         }
         _ => None,
     }
+}
+
+/// True if the file states a schedule of several stages per rank.
+fn is_interleaved(job: &Job<'_>) -> bool {
+    let schedule = SCHEDULE_KEYS.iter().find_map(|key| job.value(key)).unwrap_or_default().to_lowercase();
+    ["interleaved", "looped", "zbv", "dualpipe"].iter().any(|name| schedule.contains(name))
 }
 
 fn is_offloading(job: &Job<'_>) -> bool {

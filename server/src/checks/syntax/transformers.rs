@@ -138,6 +138,8 @@ pub(super) fn settings(job: &Job<'_>, target: &Target, field: &str) -> Option<Ve
         "/training/attention" if training.attention == AttentionKernel::Flash3 => Some(vec![match job.format {
             ConfigFormat::Swift => Setting::set(&["attn_impl"], "flash_attention_3"),
             ConfigFormat::LlamaFactory => Setting::set(&["flash_attn"], "fa3"),
+            // axolotl refuses both names.
+            _ if job.states(&["flash_attention"]) => return None,
             _ => Setting::set(&["attn_implementation", "_attn_implementation"], "flash_attention_3"),
         }]),
         // Liger-Kernel has fused kernels and a loss in chunks.

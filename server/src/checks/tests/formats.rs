@@ -394,3 +394,13 @@ fn torchtitan() {
         ],
     );
 }
+
+/// torchtitan refuses an interleaved schedule with one stage per rank.
+#[test]
+fn a_pipeline_of_single_stages_has_no_interleaved_schedule() {
+    let key = "tensor_parallel_degree = 1";
+    let text = JOB.replace(key, &format!("{key}\npipeline_parallel_schedule = \"Interleaved1F1B\""));
+    let (settings, edited) = edited(&text, &change(layout(1, 4, 4, 1), &[("/layout/pipeline", json!(4))]));
+    assert!(settings.iter().any(|line| line.contains("pipeline_parallel_schedule = \"1F1B\"")), "{settings:?}");
+    assert!(!edited.contains("Interleaved1F1B"), "{edited}");
+}

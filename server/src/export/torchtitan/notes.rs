@@ -4,7 +4,7 @@ use super::{every, layer_counts};
 use planner::model::Module;
 use planner::outcome::{BatchSummary, Planned};
 use planner::scenario::{PlannerKind, Scenario};
-use planner::training::{ContextExchange, Optimizer, Precision, Recompute, Training};
+use planner::training::{ContextExchange, Framework, Optimizer, Precision, Recompute, Training};
 use planner::workload::Packing;
 
 /// Formats the differences, one or two sentences each.
@@ -83,8 +83,9 @@ fn parallelism(scenario: &Scenario, planner: PlannerKind, planned: &Planned, not
             "Cannot express: sharding over {shards} devices; each group of CP {context} shares a copy, so the memory differs."
         ));
     }
-    let is_partial = |share: f64| share > 0.0 && share < 1.0;
-    if is_partial(training.tensor_overlap) || is_partial(training.data_overlap) {
+    let usual = Framework::Torchtitan.tensor_overlap();
+    let is_other = training.tensor_overlap > 0.0 && usual != Some(training.tensor_overlap);
+    if is_other || (training.data_overlap > 0.0 && training.data_overlap < 1.0) {
         notes.push("Cannot express: the share of communication that the plan overlaps; measure it.".to_owned());
     }
     if training.precision == Precision::Fp8 {

@@ -1,7 +1,7 @@
 //! Facts of publications that `planscope estimate` has no column for.
 
 use planner::estimate::Configuration;
-use planner::training::Recompute;
+use planner::training::{Framework, Recompute};
 
 use super::{Error, Line};
 
@@ -42,7 +42,7 @@ pub(super) fn elastic_fabric(line: Line<'_>, configuration: &mut Configuration) 
 #[expect(clippy::unnecessary_wraps, reason = "the signature of all facts")]
 pub(super) fn torchtitan_notes(line: Line<'_>, configuration: &mut Configuration) -> Result<(), Error> {
     if line.text("notes").contains("asyncTP") {
-        configuration.training.tensor_overlap = 1.0;
+        configuration.training.tensor_overlap = Framework::Torchtitan.tensor_overlap().unwrap_or(0.0);
     }
     if line.text("activation_checkpointing") == "sellayer" {
         configuration.training.recompute = Recompute::Full;
@@ -55,7 +55,7 @@ pub(super) fn torchtitan_notes(line: Line<'_>, configuration: &mut Configuration
 #[expect(clippy::unnecessary_wraps, reason = "the signature of all facts")]
 pub(super) fn stated_overlap(line: Line<'_>, configuration: &mut Configuration) -> Result<(), Error> {
     if line.text("tp_overlap") == "True" {
-        configuration.training.tensor_overlap = 1.0;
+        configuration.training.tensor_overlap = Framework::Megatron.tensor_overlap().unwrap_or(0.0);
     }
     Ok(())
 }

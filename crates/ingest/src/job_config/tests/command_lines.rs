@@ -339,17 +339,16 @@ fn overlap_of_tensor_parallel_communication_needs_sequence_parallelism() {
     };
     let both = job("--sequence-parallel --tp-comm-overlap");
     assert!(both.unknown.is_empty() && !both.not_modelled.iter().any(|note| note.contains("verlap")), "{both:?}");
-    assert_eq!(both.scenario.training.tensor_overlap, 1.0);
+    let percent = |job: &JobConfig| (100.0 * job.scenario.training.tensor_overlap) as u32;
+    assert_eq!(percent(&both), 100);
     let alone = job("--tp-comm-overlap");
     assert!(
         alone.not_modelled.iter().any(|note| note.contains("needs sequence parallelism")),
         "{:?}",
         alone.not_modelled
     );
-    for job in [alone, job("--sequence-parallel")] {
-        assert_eq!(job.scenario.training.tensor_overlap, 0.0);
-    }
+    assert_eq!((percent(&alone), percent(&job("--sequence-parallel"))), (0, 0));
     let titan = "[model]\nname = \"llama3\"\nflavor = \"70B\"\n[training]\nlocal_batch_size = 1\nseq_len = 8192\nsteps = 10\n\
                  [parallelism]\ntensor_parallel_degree = 8\nenable_async_tensor_parallel = true\n[compile]\nenable = true\n";
-    assert_eq!(config(titan).scenario.training.tensor_overlap, 1.0);
+    assert_eq!(percent(&config(titan)), 50);
 }

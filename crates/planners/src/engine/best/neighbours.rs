@@ -94,9 +94,10 @@ fn neighbours(scenario: &Scenario, base: PlanSettings) -> Vec<PlanSettings> {
     distinct
 }
 
-/// One changed setting.
+/// One changed setting, or offload instead of recomputation.
 fn changes(scenario: &Scenario, base: PlanSettings) -> Vec<PlanSettings> {
     let mut all = memory_changes(scenario, base);
+    all.extend(exchanges(scenario, base));
     if setting_choices::chooses_sequence_parallelism(scenario) {
         let own = scenario.training.sequence_parallel;
         let other = if base.sequence_parallel.unwrap_or(own) == own { Some(!own) } else { None };
@@ -109,6 +110,19 @@ fn changes(scenario: &Scenario, base: PlanSettings) -> Vec<PlanSettings> {
     }
     all.extend(degree_changes(scenario, base));
     all
+}
+
+/// Offload instead of recomputation, and the reverse. Smaller steps pass settings that need more memory.
+fn exchanges(scenario: &Scenario, base: PlanSettings) -> Vec<PlanSettings> {
+    if !scenario.is_free(FreeSetting::Recompute) || !scenario.is_free(FreeSetting::ActivationOffload) {
+        return Vec::new();
+    }
+    if base.activation_offload > 0.0 {
+        return modules(scenario, PlanSettings { activation_offload: 0.0, ..base }).collect();
+    }
+    let shares = [0.25, 0.5, 0.75].into_iter().filter(|_| base.recompute != Recompute::None);
+    let without = base.with_recompute(Recompute::None, None);
+    shares.map(|activation_offload| PlanSettings { activation_offload, ..without }).collect()
 }
 
 /// Changed degrees: half and twice the degree, and the other exchange.

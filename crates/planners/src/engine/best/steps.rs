@@ -50,7 +50,9 @@ const PHASE: &str = "trying planners and settings";
 /// Settings that planners with a long layout search try.
 const EXPENSIVE_SETTINGS: usize = 2;
 /// Layouts of other planners that PipeWeaver tries.
-const PIPEWEAVER_LAYOUTS: usize = 2;
+const PIPEWEAVER_LAYOUTS: usize = 3;
+/// Devices up to which PipeWeaver also searches the layouts of a model with one module itself, in about a second.
+const SEARCHED_DEVICES: u32 = 16;
 
 /// Results of all steps, fastest first.
 pub(super) struct Screening {
@@ -185,8 +187,10 @@ pub(super) fn screen_all(
         }
         own
     };
-    let layouts_of =
-        |planner: PlannerKind| if planner.family() == PlannerFamily::PipeWeaver { PIPEWEAVER_LAYOUTS } else { 1 };
+    let layouts_of = |planner: PlannerKind| match planner.family() {
+        PlannerFamily::PipeWeaver => PIPEWEAVER_LAYOUTS + usize::from(searches_layouts(scenario)),
+        _ => 1,
+    };
     let total: usize = candidates.iter().map(|&planner| settings_of(planner).len() * layouts_of(planner)).sum();
     let steps = Steps { done: 0, total: total as u32, limit: scenario.search.best_steps, is_limited: false };
     let reported = draft_s.unwrap_or(f64::INFINITY);
@@ -257,11 +261,18 @@ pub(in super::super) fn report_draft(
     Ok(None)
 }
 
-/// Returns the degrees of the fastest layouts so far that are pipelines.
+/// Returns whether PipeWeaver searches layouts itself.
+fn searches_layouts(scenario: &Scenario) -> bool {
+    scenario.model.modules.len() == 1 && scenario.cluster.devices() <= SEARCHED_DEVICES
+}
+
+/// Returns the layouts for PipeWeaver: the degrees of the fastest pipelines so far, each with other TP or PP. In a small
+/// search, the layout of the scenario is one of them.
 fn pipelines(scenario: &Scenario, screened: &[Screened]) -> Vec<LayoutRequest> {
     let mut fastest: Vec<&Screened> = screened.iter().filter(|candidate| candidate.time.is_ok()).collect();
     fastest.sort_by(|a, b| a.seconds().total_cmp(&b.seconds()));
-    let mut requests: Vec<LayoutRequest> = Vec::new();
+    let mut requests: Vec<LayoutRequest> = searches_layouts(scenario).then_some(scenario.layout).into_iter().collect();
+    let most = requests.len() + PIPEWEAVER_LAYOUTS;
     for layout in fastest.into_iter().filter_map(|candidate| candidate.layout).filter(|layout| layout.pipeline > 1) {
         let request = LayoutRequest {
             tensor: Some(layout.tensor),
@@ -269,7 +280,8 @@ fn pipelines(scenario: &Scenario, screened: &[Screened]) -> Vec<LayoutRequest> {
             microbatch: Some(layout.microbatch),
             ..scenario.layout
         };
-        if requests.len() < PIPEWEAVER_LAYOUTS && !requests.contains(&request) {
+        let has_degrees = |other: &LayoutRequest| (other.tensor, other.pipeline) == (request.tensor, request.pipeline);
+        if requests.len() < most && !requests.iter().any(has_degrees) {
             requests.push(request);
         }
     }

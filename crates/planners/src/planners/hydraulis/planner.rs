@@ -81,6 +81,8 @@ fn does_not_apply(scenario: &Scenario, kind: PlannerKind) -> Option<String> {
     let training = &scenario.training;
     let why = if scenario.model.modules.len() > 1 {
         "with several modules, the length of a sequence does not determine its cost"
+    } else if scenario.model.backbone().is_none() {
+        "its sequences are text, and the model has no language model"
     } else if scenario.workload.packing != Packing::Single {
         "it packs the samples itself, so each sample must be one sequence (packing \"single\")"
     } else if training.context_parallel > 1 {

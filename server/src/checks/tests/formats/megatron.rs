@@ -88,6 +88,7 @@ fn megatron_bridge() {
                     "checkpoint.ckpt_format: fsdp_dtensor",
                 ],
             ),
+            ("tp overlap", &["sequence_parallel: true", "comm_overlap.tp_comm_overlap: true"]),
             ("bf16 gradients", &["grad_reduce_in_fp32: false"]),
         ],
     );

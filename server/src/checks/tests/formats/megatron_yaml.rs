@@ -12,8 +12,6 @@ fn changes_have_lines_in_both_sections() {
             ("tp 1", &["tensor_model_parallel_size: 1"]),
             ("tp 2", &["tensor_model_parallel_size: 2"]),
             ("pp 1", &["pipeline_model_parallel_size: 1"]),
-            ("vpp 6", &["virtual_pipeline_model_parallel_size: 6"]),
-            ("interleaved 6", &["virtual_pipeline_model_parallel_size: 6"]),
             ("layout", &["micro_batch_size: 1", "tensor_model_parallel_size: 1"]),
             ("cp ring", &["context_parallel_size: 2"]),
             ("cp a2a", &["cp_comm_type: a2a", "context_parallel_size: 2"]),

@@ -245,6 +245,13 @@ fn a_planner_that_does_not_apply_says_why() {
     assert_eq!(hydraulis, hot_spa);
     let (vision, _) = reasons(serde_json::json!({ "model": { "preset": "vlm-s" } }));
     assert!(vision.contains("several modules"), "{vision}");
+    // A sequence of a generator has no text tokens, which the profile varies.
+    let images = serde_json::json!({
+        "samples": { "kind": "drawn", "text_tokens": { "kind": "constant", "value": 64 }, "images": { "kind": "constant", "value": 1 } },
+        "global_batch": 8, "context_length": 16_384, "packing": "single"
+    });
+    let (generator, hot_spa) = reasons(serde_json::json!({ "model": { "preset": "dit-xl-2" }, "workload": images }));
+    assert!(generator.contains("no language model") && generator == hot_spa, "{generator}");
     let (memory, _) = reasons(serde_json::json!({ "model": { "preset": "llama-2-70b" } }));
     assert!(memory.contains("GiB") && memory.contains('<'), "{memory}");
 }

@@ -1,0 +1,109 @@
+//! Settings that change the job and were read wrongly, or not at all, without a note.
+
+use planner::training::AttentionKernel;
+
+use super::*;
+
+const MODEL: &str = r#"{"model_type": "llama", "hidden_size": 4096, "intermediate_size": 14336, "num_attention_heads": 32,
+    "num_hidden_layers": 32, "num_key_value_heads": 8, "vocab_size": 128256, "tie_word_embeddings": false}"#;
+
+fn says(job: &JobConfig, text: &str) -> bool {
+    job.not_modelled.iter().any(|sentence| sentence.contains(text))
+}
+
+fn with_model(text: &str) -> JobConfig {
+    let files: [(&str, &[u8]); 2] = [("job", text.as_bytes()), ("config.json", MODEL.as_bytes())];
+    read_files(&files, Hardware::default()).unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[test]
+fn slime_states_the_batch_by_rollouts() {
+    let job = config(
+        "MOE_LAYER_FREQ=\"[\"\nprintf -v MOE_LAYER_FREQ '%s]' x\nray job submit -- python3 train.py --actor-num-nodes 1 \\\n\
+         --actor-num-gpus-per-node 8 --num-layers 27 --hidden-size 2048 --num-attention-heads 16 --ffn-hidden-size 11264 \\\n\
+         --num-experts 64 --moe-ffn-hidden-size 1408 --moe-layer-freq $FREQUENCY --rollout-batch-size 128 \\\n\
+         --n-samples-per-prompt 8 --num-steps-per-rollout 2 --rollout-max-response-len 16384 --swiglu\n",
+    );
+    let workload = &job.scenario.workload;
+    assert_eq!((workload.global_batch, workload.context_length), (512, 16_384));
+    assert!(says(&job, "The layers with experts are not known"), "{:?}", job.not_modelled);
+}
+
+#[test]
+fn verl_overrides_fields_of_megatron_core() {
+    let job = with_model(
+        "python3 -m verl.trainer.main_ppo actor_rollout_ref.actor.strategy=megatron data.max_prompt_length=1024 \\\n\
+         data.max_response_length=1024 actor_rollout_ref.actor.ppo_mini_batch_size=64 \\\n\
+         actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=1 trainer.nnodes=2 trainer.n_gpus_per_node=8 \\\n\
+         actor_rollout_ref.actor.megatron.tensor_model_parallel_size=2 \\\n\
+         actor_rollout_ref.actor.megatron.pipeline_model_parallel_size=3 \\\n\
+         +actor_rollout_ref.actor.megatron.override_transformer_config.num_layers_in_last_pipeline_stage=10 \\\n\
+         +actor_rollout_ref.actor.megatron.override_transformer_config.moe_enable_deepep=True \\\n\
+         +actor_rollout_ref.actor.megatron.override_transformer_config.recompute_granularity=full \\\n\
+         +actor_rollout_ref.actor.megatron.override_transformer_config.made_up_field=7 \\\n\
+         +actor_rollout_ref.actor.optim.override_optimizer_config.optimizer_cpu_offload=True \\\n\
+         +actor_rollout_ref.actor.optim.override_optimizer_config.optimizer_offload_fraction=0.5\n",
+    );
+    let training = &job.scenario.training;
+    assert_eq!((training.recompute, (100.0 * training.optimizer_offload) as u32), (Recompute::Full, 50));
+    assert!(job.scenario.is_free(planner::scenario::FreeSetting::LayersPerStage), "{:?}", job.scenario.free);
+    assert_eq!(job.unknown, ["actor_rollout_ref.actor.megatron.override_transformer_config.made_up_field"]);
+}
+
+#[test]
+fn sections_of_megatron_bridge_replace_settings() {
+    let text = "model:\n  seq_length: 8192\n  tensor_model_parallel_size: 4\n  pipeline_model_parallel_size: 2\n  sequence_parallel: true\n  \
+                num_layers: 8\n  fp8: null\nmixed_precision:\n  bf16: true\n  fp8: hybrid\n  fp8_recipe: blockwise\n  grad_reduce_in_fp32: false\n\
+                comm_overlap:\n  tp_comm_overlap: true\n  overlap_grad_reduce: false\nddp:\n  overlap_grad_reduce: true\ntrain:\n  \
+                global_batch_size: 128\n  micro_batch_size: 1\n";
+    let job = with_model(text);
+    let Scenario { model, training, .. } = &job.scenario;
+    assert_eq!(model.layers(), 8);
+    assert_eq!((training.precision, training.gradients), (Precision::Fp8, planner::training::GradientFormat::Bf16));
+    assert!(training.tensor_overlap > 0.99 && training.data_overlap < 0.01);
+    assert!(job.unknown.is_empty(), "{:?}", job.unknown);
+}
+
+#[test]
+fn local_layers_of_megatron_have_unfused_attention() {
+    let kernel = |flags: &str| {
+        let job = config(&format!(
+            "torchrun pretrain_gpt.py --num-layers 32 --hidden-size 4096 --num-attention-heads 32 --seq-length 4096 \
+             --micro-batch-size 1 --global-batch-size 128 --bf16 --tensor-model-parallel-size 2 {flags}\n"
+        ));
+        job.scenario.training.attention
+    };
+    assert_eq!(kernel("--transformer-impl local"), AttentionKernel::Unfused);
+    assert_ne!(kernel("--transformer-impl local --use-flash-attn"), AttentionKernel::Unfused);
+    assert_ne!(kernel("--transformer-impl transformer_engine"), AttentionKernel::Unfused);
+}
+
+#[test]
+fn torchtitan_refuses_asynchronous_parallelism_without_compilation() {
+    let job = config(
+        "[model]\nname = \"llama3\"\nflavor = \"70B\"\n[optimizer]\nname = \"AdamW\"\nlr = 1e-4\nmade_up = 1\n[training]\n\
+         local_batch_size = 1\nseq_len = 8192\n[parallelism]\ntensor_parallel_degree = 8\nenable_async_tensor_parallel = true\n",
+    );
+    assert!(job.scenario.training.tensor_overlap < 0.01 && says(&job, "refuses it without compile.enable"));
+    assert_eq!(job.unknown, ["optimizer.made_up"]);
+}
+
+#[test]
+fn files_without_training_are_refused() {
+    let generation =
+        "model:\n  _component_: torchtune.models.llama2.llama2_7b\nprompt:\n  user: x\nmax_new_tokens: 300\n";
+    assert!(error(generation).contains("give the file of a training recipe"), "{}", error(generation));
+    let distillation =
+        "teacher:\n  type: llama\nstudent:\n  type: llama\ntrainer:\n  train_batch_size: 64\n  mp: p=f32\n";
+    assert!(error(distillation).contains("no model"), "{}", error(distillation));
+}
+
+/// 1,048,576 pixels are 32 x 32 tokens of 32 x 32 pixels.
+#[test]
+fn images_of_qwen3_vl_have_the_stated_size() {
+    let job = config(
+        "model_name_or_path: Qwen/Qwen3-VL-8B-Instruct\nstage: sft\nfinetuning_type: full\ncutoff_len: 4096\n\
+         image_max_pixels: 1048576\nper_device_train_batch_size: 1\nbf16: true\n",
+    );
+    assert_eq!(job.scenario.model.tokens_per_image(), 1024);
+}
