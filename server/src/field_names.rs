@@ -4,7 +4,7 @@ use api::job_config::ReadSetting;
 use planner::scenario::FieldError;
 
 /// Fields with plain names, and the settings of configurations that state them.
-const FIELDS: [(&str, &str, &[&str]); 24] = [
+const FIELDS: [(&str, &str, &[&str]); 25] = [
     ("/layout/tensor", "tensor parallelism", &["tensor parallelism"]),
     ("/layout/pipeline", "pipeline parallelism", &["pipeline parallelism"]),
     ("/layout/chunks", "model chunks of a rank", &["model chunks of a rank"]),
@@ -25,7 +25,12 @@ const FIELDS: [(&str, &str, &[&str]); 24] = [
     ("/training/attention", "attention kernel", &["attention kernel"]),
     ("/training/execution", "execution", &["torch.compile", "fused kernels"]),
     ("/training/gradients", "format of gradients", &["format of gradients"]),
-    ("/training/data_overlap", "overlap of gradient communication", &["overlap of communication"]),
+    (
+        "/training/data_overlap",
+        "overlap of gradient communication",
+        &["overlap of communication", "overlap of gradient communication"],
+    ),
+    ("/training/tensor_overlap", "overlap of tensor-parallel communication", &["overlap"]),
     ("/workload/global_batch", "global batch", &["global batch"]),
     ("/workload/context_length", "sequence length", &["sequence length"]),
     ("/cluster/nodes", "nodes", &["nodes", "devices"]),

@@ -80,8 +80,9 @@ pub(super) fn TrainingSection() -> impl IntoView {
                 <SelectField pointer="/training/gradients" label="Gradients" options=&[("fp32", "fp32"), ("bf16", "bf16")] />
                 <CheckField pointer="/training/fused_weight_gradients" label="Accumulate weight gradients inside the matrix product" when_absent=true />
                 <h4>"Communication"</h4>
-                <NumberField pointer="/training/tensor_overlap" label="TP communication overlapped" unit="share" min=0.0 max=1.0 step=0.05 />
-                <NumberField pointer="/training/data_overlap" label="DP communication hidden" unit="share" min=0.0 max=1.0 step=0.05 />
+                <NumberField pointer="/training/tensor_overlap" label="TP communication overlapped" unit="share" min=0.0 max=1.0 step=0.05 placeholder="0" />
+                <p class="hint">"Runs in chunks next to the matrix products: 1 with --tp-comm-overlap of Megatron-LM, 0.5 with asynchronous TP of torchtitan."</p>
+                <NumberField pointer="/training/data_overlap" label="DP communication overlapped" unit="share" min=0.0 max=1.0 step=0.05 placeholder="0" />
                 <NumberField pointer="/training/expert_overlap" label="EP communication hidden" unit="share" min=0.0 max=1.0 step=0.05 placeholder="0" />
                 <CheckField pointer="/training/dispatch_by_node" label="Send each token to a node only once (as DeepEP)" />
                 <CheckField pointer="/training/overlapped_backward" label="Overlap TP all-reduce with the weight gradient" when_absent=true />

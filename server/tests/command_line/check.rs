@@ -25,7 +25,7 @@ fn a_job_file_is_checked_with_changes_in_its_own_syntax() {
     let output = planscope(&["check", "-", "--gpus", "8", "--device", "H100"], &job("full"));
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
-    assert!(text.contains("torchtitan job file, llama3 8B on 8 H100"), "{text}");
+    assert!(text.contains("torchtitan job file, llama3 8B (8.03 billion parameters) on 8 H100"), "{text}");
     assert!(text.contains(" % MFU; TP 1, PP 1, DP 8"), "{text}");
     assert!(!text.contains("number of devices is not stated"), "{text}");
 }

@@ -25,7 +25,7 @@ enum Shown {
 use Shown::{Number, Numbered, Share, Switch, Words};
 
 /// Pointer, label of the form, and form of the value.
-const FIELDS: [(&str, &str, Shown); 22] = [
+const FIELDS: [(&str, &str, Shown); 24] = [
     (
         "/training/recompute",
         "Recompute",
@@ -50,6 +50,8 @@ const FIELDS: [(&str, &str, Shown); 22] = [
     ("/training/attention", "Attention", Words(&ATTENTION)),
     ("/training/execution", "Execution", Words(&EXECUTION)),
     ("/training/sequence_parallel", "Sequence parallel", Switch(true)),
+    ("/training/tensor_overlap", "TP communication overlapped", Share),
+    ("/training/data_overlap", "DP communication overlapped", Share),
     (
         "/workload/packing",
         "Packing",
