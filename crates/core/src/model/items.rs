@@ -23,13 +23,8 @@ pub struct Patch {
     pub deepstack: u32,
     /// The patches of a token are averaged, and one product without bias projects them (Gemma 3). Default: they are
     /// concatenated.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pooled: bool,
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-const fn is_false(flag: &bool) -> bool {
-    !*flag
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]

@@ -323,8 +323,8 @@ fn memory(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError
     }
     let flash = keys.flag(&["use-flash-attn", "use-flash-attn-v2"], "attention kernel").unwrap_or(false);
     let backend = keys.text(&["attention-backend"], "attention kernel");
-    let layers = keys.text(&["transformer-impl"], "attention kernel");
-    let is_local = layers.is_some_and(|name| name.trim() == "local") && !flash;
+    let implementation = keys.text(&["transformer-impl"], "attention kernel");
+    let is_local = implementation.is_some_and(|name| name.trim() == "local") && !flash;
     settings.attention = match backend.as_deref() {
         None if is_local => Some(AttentionKernel::Unfused),
         Some("unfused" | "local") => Some(AttentionKernel::Unfused),
