@@ -13,7 +13,7 @@ use crate::outcome::{Layout, Search, SolverStatus};
 use planscope_core::action::Schedule;
 use planscope_cost::cost::{Partition, StrategyMix};
 
-/// A plan as returned by a planner, before validation. [`Judged`] is the validated form.
+/// A plan as returned by a planner, before validation. An evaluated plan is the validated form.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
     /// Degrees of parallelism.

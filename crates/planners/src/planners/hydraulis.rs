@@ -25,7 +25,9 @@ mod tests;
 pub use assignment::{
     Assignment, CandidateResult, ExtraTime, StrategySelection, assign, choose, choose_with_extra_time,
 };
-pub use disaggregation::{Exchanged, LinkRate, Volumes, exchange, exposed_seconds, switch_bytes};
+pub use disaggregation::{
+    Exchanged, LinkRate, Volumes, exchange, exposed_seconds, largest_reduce_scatter, switch_bytes,
+};
 pub use dispatch::{Dispatch, DispatchError, DispatchSettings, dispatch};
 pub use packing::{Packing, PackingError, PackingSettings, pack};
 pub use proposal::{Candidate, Proposal, ProposalError, ProposalSettings, Relaxed, propose};

@@ -2,7 +2,7 @@
 
 use super::super::PlanError;
 use super::super::settings::{Screened, candidates_of};
-use super::steps::{PlanSearch, Step};
+use super::steps::{CANDIDATES, PlanSearch, Step};
 use crate::planners::setting_choices;
 use crate::planners::settings_search::CONCURRENT;
 use planscope_core::training::Recompute;
@@ -21,49 +21,109 @@ const MAX_EXPENSIVE_STEPS: u32 = 8;
 /// Steps of the offloaded shares.
 const SHARE: f64 = 0.125;
 
-/// Improves the settings of the fastest planners by coordinate descent. Every plan is added to the search.
+/// Settings that other planners try after each round of refinement, and the most rounds.
+const SHARED_SETTINGS: usize = 2;
+const ROUNDS: usize = 4;
+
+/// Improves the settings of the fastest planners by coordinate descent. Then the other planners of pipelines try the
+/// improved settings, and the fastest of them is improved in turn. Every plan is added to the search.
 pub(super) fn refine(search: &mut PlanSearch<'_, '_>) -> Result<(), PlanError> {
-    for start in starts(&search.screened) {
-        let Screened { planner, request, .. } = start;
-        let limit = max_steps(planner, search.context.scenario.cluster.devices());
-        search.steps.total += limit;
-        let end = search.steps.done + limit;
-        let (mut settings, mut seconds) = (start.settings, start.seconds());
-        let mut tried = vec![settings];
-        'descent: loop {
-            let scenario = search.context.scenario;
-            let moves = candidates_of(planner, scenario, &neighbours(scenario, settings));
-            let mut is_improved = false;
-            let untried: Vec<PlanSettings> = moves.into_iter().filter(|next| !tried.contains(next)).collect();
-            for round in untried.chunks(CONCURRENT) {
-                let round = &round[..round.len().min(end.saturating_sub(search.steps.done) as usize)];
-                if round.is_empty() {
-                    break 'descent;
-                }
-                tried.extend(round);
-                let steps: Vec<Step> = round.iter().map(|&settings| Step { planner, request, settings }).collect();
-                let first = search.screened.len();
-                if !search.run(&steps, seconds)? {
-                    return Ok(());
-                }
-                let fastest = search.screened[first..].iter().min_by(|a, b| a.seconds().total_cmp(&b.seconds()));
-                let Some(fastest) = fastest.filter(|fastest| fastest.seconds() < seconds) else { continue };
-                (settings, seconds) = (fastest.settings, fastest.seconds());
-                is_improved = true;
-                break;
-            }
-            if !is_improved {
-                break;
+    let mut starts = starts(&search.screened);
+    for _ in 0..ROUNDS {
+        for start in std::mem::take(&mut starts) {
+            if !descend(search, start)? {
+                return Ok(());
             }
         }
-        search.steps.total -= end.saturating_sub(search.steps.done);
+        let fastest = search.fastest;
+        if !share_settings(search)? {
+            return Ok(());
+        }
+        if search.fastest >= fastest {
+            break;
+        }
+        starts.extend(fastest_of(&search.screened).cloned());
     }
     Ok(())
 }
 
+/// Changes settings of `start` as long as a plan gets faster. Returns false if the limit of steps ends the search.
+fn descend(search: &mut PlanSearch<'_, '_>, start: Screened) -> Result<bool, PlanError> {
+    let Screened { planner, request, .. } = start;
+    let scenario = search.context.scenario;
+    let limit = max_steps(planner, scenario.cluster.devices());
+    search.steps.total += limit;
+    let end = search.steps.done + limit;
+    let (mut settings, mut seconds) = (start.settings, start.seconds());
+    'descent: loop {
+        let moves = candidates_of(planner, scenario, &neighbours(scenario, settings));
+        let step_of = |settings: PlanSettings| Step { planner, request, settings };
+        let untried: Vec<Step> = moves.into_iter().map(step_of).filter(|step| !is_tried(search, step)).collect();
+        let mut is_improved = false;
+        for round in untried.chunks(CONCURRENT) {
+            let round = &round[..round.len().min(end.saturating_sub(search.steps.done) as usize)];
+            if round.is_empty() {
+                break 'descent;
+            }
+            let first = search.screened.len();
+            if !search.run(round, seconds)? {
+                return Ok(false);
+            }
+            let Some(fastest) = fastest_of(&search.screened[first..]) else { continue };
+            if fastest.seconds() < seconds {
+                (settings, seconds) = (fastest.settings, fastest.seconds());
+                is_improved = true;
+                break;
+            }
+        }
+        if !is_improved {
+            break;
+        }
+    }
+    search.steps.total -= end.saturating_sub(search.steps.done);
+    Ok(true)
+}
+
+/// Plans with the fastest settings and the planners of pipelines that have not tried them. Returns false if the limit
+/// of steps ends the search.
+fn share_settings(search: &mut PlanSearch<'_, '_>) -> Result<bool, PlanError> {
+    let scenario = search.context.scenario;
+    let mut order: Vec<&Screened> = search.screened.iter().filter(|candidate| is_pipeline(candidate.planner)).collect();
+    order.sort_by(|a, b| a.seconds().total_cmp(&b.seconds()));
+    let mut shared: Vec<PlanSettings> = Vec::new();
+    for candidate in order.into_iter().filter(|candidate| candidate.time.is_ok()) {
+        if shared.len() < SHARED_SETTINGS && !shared.contains(&candidate.settings) {
+            shared.push(candidate.settings);
+        }
+    }
+    let request = scenario.layout;
+    let planners = CANDIDATES.into_iter().filter(|&planner| is_pipeline(planner));
+    let steps =
+        shared.iter().flat_map(|&settings| planners.clone().map(move |planner| Step { planner, request, settings }));
+    let steps: Vec<Step> = steps.filter(|step| !is_tried(search, step)).collect();
+    let most = max_steps(PlannerKind::OneFOneB, scenario.cluster.devices()) as usize;
+    let steps = &steps[..steps.len().min(most)];
+    search.steps.total += steps.len() as u32;
+    search.run(steps, f64::INFINITY)
+}
+
+/// Returns whether a step ran. A plan that was slower than a ceiling then is slower than the fastest plan now.
+fn is_tried(search: &PlanSearch<'_, '_>, step: &Step) -> bool {
+    let Step { planner, request, settings } = step;
+    let is_same = |tried: &Screened| (tried.planner, tried.request, tried.settings) == (*planner, *request, *settings);
+    search.screened.iter().any(is_same)
+}
+
+fn is_pipeline(planner: PlannerKind) -> bool {
+    matches!(planner.family(), PlannerFamily::Static | PlannerFamily::WaitFree)
+}
+
+fn fastest_of(screened: &[Screened]) -> Option<&Screened> {
+    screened.iter().min_by(|a, b| a.seconds().total_cmp(&b.seconds()))
+}
+
 fn max_steps(planner: PlannerKind, devices: u32) -> u32 {
-    let is_pipeline = matches!(planner.family(), PlannerFamily::Static | PlannerFamily::WaitFree);
-    (STEP_DEVICES / devices.max(1)).min(if is_pipeline { MAX_STEPS } else { MAX_EXPENSIVE_STEPS })
+    (STEP_DEVICES / devices.max(1)).min(if is_pipeline(planner) { MAX_STEPS } else { MAX_EXPENSIVE_STEPS })
 }
 
 /// Returns the fastest plan of each of the fastest planners.

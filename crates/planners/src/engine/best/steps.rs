@@ -16,7 +16,7 @@ use planscope_plan::scenario::{FreeSetting, PlanSettings, PlannerFamily, Planner
 /// Planners whose plans are candidates, static schedules first: their fastest time is the opponent in the gains.
 /// Ablation steps of a paper and baselines that ignore stage times are
 /// never faster than the full method.
-const CANDIDATES: [PlannerKind; 24] = [
+pub(super) const CANDIDATES: [PlannerKind; 24] = [
     PlannerKind::OneFOneB,
     PlannerKind::Interleaved,
     PlannerKind::Zbv,

@@ -1,7 +1,7 @@
 //! Parameter and gradient exchange between the optimizer layout and the strategy layout: the
 //! optimization-propagation disaggregation (Hydraulis Sec. 5.2).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::scheme::SchemeCost;
 
@@ -67,8 +67,7 @@ pub fn exchange(pipelines: &[SchemeCost], model_bytes: f64, devices: u32) -> Exc
         let needed = Span::part(u64::from(seat.tp_rank), u64::from(seat.scheme.tp));
         let local = needed.overlap(owned(seat.device));
         volumes[seat.device as usize].pull_receive += stage * (needed.length() - local);
-        let d = replicas as f64;
-        volumes[seat.device as usize].reduce_scatter += stage * needed.length() * (d - 1.0) / d;
+        volumes[seat.device as usize].reduce_scatter += reduce_scatter(stage, needed, replicas);
         // After the reduce-scatter, a replica has a piece of each common slice, selected by the
         // replica index.
         let slices = tp_common / u64::from(seat.scheme.tp);
@@ -86,21 +85,36 @@ pub fn exchange(pipelines: &[SchemeCost], model_bytes: f64, devices: u32) -> Exc
     Exchanged { pull_slices: lcm(n, tp_max), push_slices: lcm(n, replicas * tp_max), devices: volumes }
 }
 
+/// Returns the bytes that the busiest device of a pipeline sends in the reduce-scatter across `replicas`
+/// replicas of its parameters. It is the value of [`exchange`] without the other devices.
+pub fn largest_reduce_scatter(scheme: &SchemeCost, model_bytes: f64, replicas: u32) -> f64 {
+    let stage = model_bytes / f64::from(scheme.pp);
+    let parts = (0..scheme.tp).map(|tp_rank| Span::part(u64::from(tp_rank), u64::from(scheme.tp)));
+    parts.map(|part| reduce_scatter(stage, part, u64::from(replicas))).fold(0.0, f64::max)
+}
+
+/// Returns the bytes that a device sends in the reduce-scatter of its part of a stage of `stage` bytes.
+fn reduce_scatter(stage: f64, part: Span, replicas: u64) -> f64 {
+    let d = replicas as f64;
+    stage * part.length() * (d - 1.0) / d
+}
+
 /// Adds the bytes that slice owners send to the devices that need them. Devices that need the same
 /// slice range with the same number of stages are grouped, because pairwise enumeration is
 /// quadratic in the number of devices.
 fn pull_sends(seats: &[DevicePosition<'_>], model_bytes: f64, volumes: &mut [Volumes]) {
     let n = volumes.len() as u64;
-    let mut alike: BTreeMap<(u32, u32, u32), BTreeSet<u64>> = BTreeMap::new();
+    // Devices are in ascending order, like the seats.
+    let mut alike: BTreeMap<(u32, u32, u32), Vec<u64>> = BTreeMap::new();
     for seat in seats {
-        alike.entry((seat.scheme.tp, seat.tp_rank, seat.scheme.pp)).or_default().insert(seat.device);
+        alike.entry((seat.scheme.tp, seat.tp_rank, seat.scheme.pp)).or_default().push(seat.device);
     }
     for ((tp, tp_rank, pp), devices) in alike {
         let needed = Span::part(u64::from(tp_rank), u64::from(tp));
         let (first, last) = ((needed.start * n as f64) as u64, (needed.end * n as f64).ceil() as u64);
         for owner in first..last.min(n) {
             // A device does not send to itself.
-            let others = devices.len() - usize::from(devices.contains(&owner));
+            let others = devices.len() - usize::from(devices.binary_search(&owner).is_ok());
             let bytes = model_bytes / f64::from(pp) * needed.overlap(Span::part(owner, n));
             volumes[owner as usize].pull_send += others as f64 * bytes;
         }

@@ -50,22 +50,23 @@ impl Step {
     pub(crate) const fn algorithm(self) -> &'static str {
         match self {
             Self::Partition => {
-                "layout by search on a representative batch; modules on segments of their own, microbatches cut by \
-                 module; the order of every batch is the one that equal stage times would give"
+                "layout by search on a representative batch; each module in its own segments, microbatches split \
+                 by module; the order of every batch assumes equal stage times"
             }
             Self::Interleaving => {
-                "layout by search on a representative batch; modules on segments of their own, microbatches cut by \
-                 module; every batch: dual-queue interleaving in data-loader order"
+                "layout by search on a representative batch; each module in its own segments, microbatches split \
+                 by module; for every batch: dual-queue interleaving in data-loader order"
             }
             Self::Ranking => {
-                "layout by search on a representative batch; modules on segments of their own, microbatches cut by \
-                 module; every batch: Monte-Carlo tree search over the ranking of segment groups, each interleaved by \
-                 the dual queue; then swaps on the critical path"
+                "layout by search on a representative batch; each module in its own segments, microbatches split \
+                 by module; for every batch: Monte-Carlo tree search over the ranking of segment groups, each \
+                 interleaved by the dual queue; then swaps on the critical path"
             }
             Self::Tuning => {
-                "layout by search on a representative batch; modules on segments of their own, microbatches cut by \
-                 module; every batch: Monte-Carlo tree search over the ranking of segment groups, each interleaved by \
-                 the dual queue; then the strategies of all layers by integer programme, and swaps on the critical path"
+                "layout by search on a representative batch; each module in its own segments, microbatches split \
+                 by module; for every batch: Monte-Carlo tree search over the ranking of segment groups, each \
+                 interleaved by the dual queue; then memory strategies of all layers by branch and bound, and swaps \
+                 on the critical path"
             }
         }
     }

@@ -1,6 +1,8 @@
 //! Parameter and gradient transfers between optimizer layout and strategies, and between phases.
 
-use crate::planners::hydraulis::{LinkRate, SchemeCost, exchange, exposed_seconds, switch_bytes};
+use crate::planners::hydraulis::{
+    LinkRate, SchemeCost, Volumes, exchange, exposed_seconds, largest_reduce_scatter, switch_bytes,
+};
 use planscope_core::units::{Nanos, Seconds};
 use planscope_cost::cost::{Group, PipelineCosts};
 use planscope_plan::plan::{Scheme, SchemedPipeline, Strategy};
@@ -39,39 +41,46 @@ impl Interaction {
         let (cluster, training) = (&scenario.cluster, &scenario.training);
         let devices = cluster.devices();
         let costs: Vec<SchemeCost> = schemes.iter().map(|&scheme| degrees(scheme)).collect();
-        let moved = exchange(&costs, parameters, devices);
         let equal = schemes.iter().all(|scheme| *scheme == schemes[0]);
         let replicas: u32 = schemes.iter().map(|scheme| scheme.context).sum::<u32>().max(1);
         let group = Group::spread(cluster, replicas, (replicas / cluster.nodes).clamp(1, replicas));
         let (width, gradient) = (training.width(), training.gradients.bytes());
-        let mut seat = 0;
         let (mut pull, mut push) = (0.0_f64, 0.0_f64);
-        let transfer = |scheme: &SchemeCost| {
-            let seats = &moved.devices[seat..seat + scheme.devices() as usize];
-            seat += scheme.devices() as usize;
-            let max_volume = |volume: &dyn Fn(&crate::planners::hydraulis::Volumes) -> f64| {
-                seats.iter().map(volume).fold(0.0, f64::max)
-            };
-            let pulled = width * max_volume(&|moved| moved.pull_receive.max(moved.pull_send));
-            let sent = gradient * max_volume(&|moved| moved.push_send.max(moved.push_receive));
-            let reduced = gradient * max_volume(&|moved| moved.reduce_scatter);
+        let mut moved = |scheme: &SchemeCost, volumes: Option<&[Volumes]>| {
             let stage = parameters / f64::from(scheme.pp);
             let shard = stage / f64::from(scheme.tp);
-            let seconds = if equal {
-                pull = pull.max(width * shard * f64::from(replicas - 1) / f64::from(replicas));
-                push = push.max(reduced);
-                [group.all_gather(width * shard).secs(), group.reduce_scatter(gradient * shard).secs()]
-            } else {
-                pull = pull.max(pulled);
-                push = push.max(reduced + sent);
-                [
-                    between_devices(scenario, pulled),
-                    group.reduce_scatter(gradient * shard).secs() + between_devices(scenario, sent),
-                ]
+            let reduced = gradient * largest_reduce_scatter(scheme, parameters, replicas);
+            let reduce_scatter = group.reduce_scatter(gradient * shard).secs();
+            let seconds = match volumes {
+                None => {
+                    pull = pull.max(width * shard * f64::from(replicas - 1) / f64::from(replicas));
+                    push = push.max(reduced);
+                    [group.all_gather(width * shard).secs(), reduce_scatter]
+                }
+                Some(volumes) => {
+                    let largest = |bytes: fn(&Volumes) -> f64| volumes.iter().map(bytes).fold(0.0, f64::max);
+                    let pulled = width * largest(|moved| moved.pull_receive.max(moved.pull_send));
+                    let sent = gradient * largest(|moved| moved.push_send.max(moved.push_receive));
+                    pull = pull.max(pulled);
+                    push = push.max(reduced + sent);
+                    [between_devices(scenario, pulled), reduce_scatter + between_devices(scenario, sent)]
+                }
             };
             Moved { scheme: *scheme, seconds, operations: [2.0 * stage, 4.0 * stage] }
         };
-        let pipelines = costs.iter().map(transfer).collect();
+        let pipelines = if equal {
+            costs.iter().map(|scheme| moved(scheme, None)).collect()
+        } else {
+            let exchanged = exchange(&costs, parameters, devices);
+            let mut devices = exchanged.devices.as_slice();
+            let mut pipelines = Vec::with_capacity(costs.len());
+            for scheme in &costs {
+                let (own, others) = devices.split_at(scheme.devices() as usize);
+                devices = others;
+                pipelines.push(moved(scheme, Some(own)));
+            }
+            pipelines
+        };
         Self { pull, push, flops: cluster.device.peak().get(), overlap: training.data_overlap, pipelines }
     }
 
