@@ -175,6 +175,20 @@ fn arguments_of_slime_have_its_defaults() {
     assert!(job.unknown.is_empty(), "{:?}", job.unknown);
 }
 
+/// Scripts of slime source the sizes of the model from another file.
+#[test]
+fn the_checkpoint_of_slime_names_the_model() {
+    let job = config(
+        "source \"scripts/models/qwen3-4B.sh\"\nCKPT_ARGS=(\n  --hf-checkpoint /root/Qwen3-4B\n)\n\
+         python3 train.py --actor-num-nodes 1 --actor-num-gpus-per-node 8 ${MODEL_ARGS[@]} ${CKPT_ARGS[@]} \
+         --tensor-model-parallel-size 2 --pipeline-model-parallel-size 1 --global-batch-size 256 --rollout-batch-size 32 \
+         --n-samples-per-prompt 8 --rollout-max-response-len 8192\n",
+    );
+    let Scenario { cluster, layout, model, .. } = &job.scenario;
+    assert_eq!((model.name.as_str(), cluster.devices(), layout.tensor), ("qwen3-4b", 8, Some(2)));
+    assert!(job.unknown.is_empty(), "{:?}", job.unknown);
+}
+
 #[test]
 fn meshes_of_levanter_state_degrees() {
     let text = "data: {tokenizer: meta-llama/Meta-Llama-3-8B}\nmodel: {type: llama, hidden_dim: 64, intermediate_dim: 128, \
