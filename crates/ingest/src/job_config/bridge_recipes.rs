@@ -56,7 +56,7 @@ pub(super) fn add(keys: &mut Keys) {
 /// Returns the name of the model in the name of a recipe: `qwen3-30b-a3b` of `qwen3_30b_a3b_pretrain_config`.
 pub(super) fn model_of_recipe(recipe: &str) -> Option<String> {
     let name = recipe.rsplit(['.', ':']).next()?.to_lowercase();
-    let kinds = ["_pretrain", "_finetune", "_sft", "_peft", "_lora", "_config"];
+    let kinds = ["_low_precision", "_pretrain", "_finetune", "_sft", "_peft", "_lora", "_config"];
     let end = kinds.iter().filter_map(|kind| name.find(kind)).min()?;
     Some(with_versions(&name[..end].replace('_', "-")))
 }
@@ -71,9 +71,15 @@ pub(super) fn model_of_class(class: &str) -> Option<String> {
     is_size.then(|| with_versions(&format!("{family}-{}", size.replace('_', "-")).to_lowercase()))
 }
 
+/// Adds the points that names of recipes leave out: `llama31-8b` is `llama3.1-8b`, `qwen2-1p5b` is `qwen2-1.5b`.
 fn with_versions(name: &str) -> String {
-    let versions = [("llama31", "llama3.1"), ("llama32", "llama3.2"), ("llama33", "llama3.3"), ("qwen25", "qwen2.5")];
-    versions.into_iter().fold(name.to_owned(), |name, (digits, version)| name.replace(digits, version))
+    let (family, size) = name.split_once('-').unwrap_or((name, ""));
+    let stem = family.trim_end_matches(|letter: char| letter.is_ascii_digit());
+    let family = match family[stem.len()..].split_at_checked(1) {
+        Some((major, minor)) if minor.len() == 1 => format!("{stem}{major}.{minor}"),
+        _ => family.to_owned(),
+    };
+    format!("{family}-{}", size.replace("1p", "1."))
 }
 
 #[cfg(test)]
@@ -85,6 +91,9 @@ mod tests {
         for (recipe, model) in [
             ("qwen3_30b_a3b_pretrain_config", Some("qwen3-30b-a3b")),
             ("megatron.bridge.recipes.llama.llama31_8b_finetune_config", Some("llama3.1-8b")),
+            ("qwen25_1p5b_sft_config", Some("qwen2.5-1.5b")),
+            ("glm45_air_106b_pretrain_config", Some("glm4.5-air-106b")),
+            ("llama3_8b_low_precision_pretrain_config", Some("llama3-8b")),
             ("custom", None),
         ] {
             assert_eq!(model_of_recipe(recipe).as_deref(), model, "{recipe}");

@@ -50,7 +50,11 @@ pub(super) fn other_model(text: &str) -> Option<&'static str> {
 
 /// Reads the settings of a Megatron-LM command line.
 pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
+    let name = slime::model_name(keys);
     slime::add_defaults(keys);
+    if let Some(name) = name {
+        return Ok(Settings { model_name: Some(("hf-checkpoint", name)), ..read_job(keys)? });
+    }
     let sequence = sequence(keys)?;
     let module = module(keys, sequence)?;
     let layers = module.layers;

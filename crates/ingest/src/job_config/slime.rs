@@ -36,6 +36,14 @@ const IGNORED: [&str; 30] = [
     "working-dir",
 ];
 
+/// Returns the name of the model, if the sizes are in a file that the script sources.
+pub(super) fn model_name(keys: &mut Keys) -> Option<String> {
+    if keys.has("num-layers") || !keys.has("rollout-batch-size") {
+        return None;
+    }
+    keys.text(&["hf-checkpoint"], "model")
+}
+
 /// Adds the defaults of slime to arguments of Megatron-LM, if they are those of slime.
 pub(super) fn add_defaults(keys: &mut Keys) {
     let is_own = keys.has("actor-num-gpus-per-node") || keys.has("actor-num-nodes");

@@ -10,23 +10,6 @@ use super::{JobConfigError, model_config, optimizer, programs, unmodelled};
 const COMPONENT: &str = "model._component_";
 const MODEL: &str = "model.";
 
-/// Starts of the names of models with those on the Hugging Face hub. A longer start precedes a shorter one.
-const NAMES: [(&str, &str); 13] = [
-    ("llama2_", "llama-2-"),
-    ("llama3_1_", "llama-3.1-"),
-    ("llama3_2_", "llama-3.2-"),
-    ("llama3_3_", "llama-3.3-"),
-    ("llama3_", "llama-3-"),
-    ("llama4_", "llama-4-"),
-    ("mistral_", "mistral-"),
-    ("qwen2_5_", "qwen2.5-"),
-    ("qwen2_", "qwen2-"),
-    ("qwen3_", "qwen3-"),
-    ("gemma2_", "gemma-2-"),
-    ("gemma_", "gemma-"),
-    ("phi3_", "phi-3-"),
-];
-
 pub(super) fn is_job(keys: &Keys) -> bool {
     keys.peek(COMPONENT).is_some_and(|name| name.contains("models."))
 }
@@ -46,7 +29,8 @@ pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
     if keys.has("model.num_layers") {
         settings.model = Some(model(keys, &name)?);
     } else {
-        settings.model_name = Some((COMPONENT, hub_name(&name)));
+        let plain = ["qlora_", "lora_"].into_iter().find_map(|start| name.strip_prefix(start)).unwrap_or(&name);
+        settings.model_name = Some((COMPONENT, plain.to_owned()));
     }
     settings.sequence = keys.count(&["tokenizer.max_seq_len"], "sequence length")?;
     settings.tensor = keys.count(&["tensor_parallel_dim"], "tensor parallelism")?;
@@ -73,22 +57,6 @@ pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
     settings.sequence_parallel = Some(true);
     keys.ignore(is_without_effect);
     Ok(settings)
-}
-
-/// Returns the name on the Hugging Face hub of `lora_llama3_1_8b`: `llama-3.1-8b`.
-fn hub_name(name: &str) -> String {
-    let plain = ["qlora_", "lora_"].into_iter().find_map(|start| name.strip_prefix(start)).unwrap_or(name);
-    let Some((start, hub)) = NAMES.into_iter().find(|(start, _)| plain.starts_with(start)) else {
-        return plain.to_owned();
-    };
-    let rest = &plain[start.len()..];
-    let is_digit = |at: usize| rest.as_bytes().get(at).is_some_and(u8::is_ascii_digit);
-    let letters = rest.char_indices().map(|(at, letter)| match letter {
-        '_' if at > 0 && is_digit(at - 1) && is_digit(at + 1) => '.',
-        '_' => '-',
-        letter => letter,
-    });
-    format!("{hub}{}", letters.collect::<String>())
 }
 
 /// Reads a model whose sizes the file states.
@@ -226,25 +194,4 @@ fn is_without_effect(key: &str) -> bool {
         "epochs",
     ];
     starts.iter().any(|start| key.starts_with(start))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn components_have_names_of_the_hub() {
-        for (name, hub) in [
-            ("lora_llama3_1_8b", "llama-3.1-8b"),
-            ("llama3_3_70b", "llama-3.3-70b"),
-            ("qlora_llama2_7b", "llama-2-7b"),
-            ("qwen2_5_1_5b_instruct", "qwen2.5-1.5b-instruct"),
-            ("qwen2_5_0_5b_base", "qwen2.5-0.5b-base"),
-            ("qwen3_30b_a3b_instruct", "qwen3-30b-a3b-instruct"),
-            ("mistral_7b", "mistral-7b"),
-            ("own_model", "own_model"),
-        ] {
-            assert_eq!(hub_name(name), hub);
-        }
-    }
 }

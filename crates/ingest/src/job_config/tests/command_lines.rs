@@ -36,7 +36,7 @@ fn a_script_of_the_trainer_is_read() {
          --gradient_checkpointing True --fsdp \"full_shard auto_wrap\" --made_up secret --output_dir out 2>&1 | tee log\n",
     );
     assert_eq!(job.format, ConfigFormat::TrainingArguments);
-    assert_eq!(job.scenario.model.name, "llama3 8b");
+    assert_eq!(job.scenario.model.name, "llama3.1-8b");
     assert_eq!(numbers(&job), (1, 1, 4, 512, 2048, 16, 3));
     assert_eq!(job.scenario.training.precision, Precision::Bf16);
     assert_eq!(job.scenario.training.recompute, Recompute::Full);

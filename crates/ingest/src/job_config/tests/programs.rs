@@ -37,14 +37,14 @@ fn configurations_of_torchtune_name_the_model() {
     let of = |recipe: &str, config: &str| format!("tune run {recipe} --config {config} batch_size=2\n");
     let job = config(&of("--nproc_per_node 8 lora_finetune_distributed", "llama3_1/70B_lora"));
     let Scenario { cluster, model, training, .. } = &job.scenario;
-    assert_eq!((model.name.as_str(), cluster.devices(), training.zero_stage()), ("llama3 70b", 8, 3));
+    assert_eq!((model.name.as_str(), cluster.devices(), training.zero_stage()), ("llama3.1-70b", 8, 3));
     assert_eq!(model.modules[0].adapters.map(|adapters| adapters.rank), Some(8));
     assert!(says(&job.assumed, "The configuration llama3_1/70B_lora is not given."));
     let read = job.read.iter().find(|setting| setting.setting == "model").unwrap();
     assert_eq!((read.key.as_str(), read.value.as_str()), ("--config", "llama3_1/70B_lora"));
     let job = config(&of("lora_finetune_single_device", "qwen2_5/0_5B_lora_single_device"));
     let Scenario { cluster, model, training, .. } = &job.scenario;
-    assert_eq!((model.name.as_str(), cluster.devices(), training.zero_stage()), ("qwen2.5 0.5b", 1, 0));
+    assert_eq!((model.name.as_str(), cluster.devices(), training.zero_stage()), ("qwen2.5-0.5b", 1, 0));
 }
 
 #[test]
@@ -56,16 +56,16 @@ fn commands_of_litgpt_are_read() {
     );
     assert_eq!(job.format, ConfigFormat::Litgpt);
     let Scenario { cluster, layout, workload, model, .. } = &job.scenario;
-    assert_eq!((model.name.as_str(), cluster.devices(), layout.microbatch), ("llama3 8b", 4, Some(2)));
+    assert_eq!((model.name.as_str(), cluster.devices(), layout.microbatch), ("llama3.1-8b", 4, Some(2)));
     assert_eq!((workload.global_batch, workload.context_length), (64, 1024));
     let adapters = model.modules[0].adapters.unwrap();
     assert_eq!((adapters.rank, adapters.base_bits), (32, Some(4)));
     assert!(job.unknown.is_empty(), "{:?}", job.unknown);
     let job = config("litgpt pretrain pythia-1b --devices 8 --num_nodes 2 --train.micro_batch_size 8\n");
-    assert_eq!((job.scenario.cluster.devices(), job.scenario.model.name.as_str()), (16, "pythia 1b"));
+    assert_eq!((job.scenario.cluster.devices(), job.scenario.model.name.as_str()), (16, "pythia-1b"));
     // The name of older versions.
     let job = config("litgpt finetune lora --checkpoint_dir checkpoints/mistralai/Mistral-7B-v0.1\n");
-    assert_eq!((job.scenario.cluster.devices(), job.scenario.model.name.as_str()), (1, "mistral 7b"));
+    assert_eq!((job.scenario.cluster.devices(), job.scenario.model.name.as_str()), (1, "mistral-7b"));
     assert!(error("litgpt pretrain --config hub/tinyllama.yaml --devices 4\n").contains("the job file tinyllama.yaml"));
 }
 
@@ -97,7 +97,7 @@ fn recipes_of_megatron_bridge_name_the_model() {
     );
     assert_eq!(job.format, ConfigFormat::MegatronBridge);
     let Scenario { model, layout, cluster, training, workload, .. } = &job.scenario;
-    assert_eq!((model.name.as_str(), cluster.devices(), layout.tensor), ("qwen3 30b-a3b", 16, Some(2)));
+    assert_eq!((model.name.as_str(), cluster.devices(), layout.tensor), ("qwen3-30b-a3b", 16, Some(2)));
     assert_eq!((training.zero_stage(), workload.global_batch), (1, 64));
     assert!(job.read.iter().any(|setting| setting.key == "--recipe"));
 }
@@ -175,6 +175,20 @@ fn arguments_of_slime_have_its_defaults() {
     assert!(job.unknown.is_empty(), "{:?}", job.unknown);
 }
 
+/// Scripts of slime source the sizes of the model from another file.
+#[test]
+fn the_checkpoint_of_slime_names_the_model() {
+    let job = config(
+        "source \"scripts/models/qwen3-4B.sh\"\nCKPT_ARGS=(\n  --hf-checkpoint /root/Qwen3-4B\n)\n\
+         python3 train.py --actor-num-nodes 1 --actor-num-gpus-per-node 8 ${MODEL_ARGS[@]} ${CKPT_ARGS[@]} \
+         --tensor-model-parallel-size 2 --pipeline-model-parallel-size 1 --global-batch-size 256 --rollout-batch-size 32 \
+         --n-samples-per-prompt 8 --rollout-max-response-len 8192\n",
+    );
+    let Scenario { cluster, layout, model, .. } = &job.scenario;
+    assert_eq!((model.name.as_str(), cluster.devices(), layout.tensor), ("qwen3-4b", 8, Some(2)));
+    assert!(job.unknown.is_empty(), "{:?}", job.unknown);
+}
+
 #[test]
 fn meshes_of_levanter_state_degrees() {
     let text = "data: {tokenizer: meta-llama/Meta-Llama-3-8B}\nmodel: {type: llama, hidden_dim: 64, intermediate_dim: 128, \
@@ -222,7 +236,7 @@ fn overrides_of_primus_are_those_of_its_frameworks() {
     let overrides = "{training: {local_batch_size: 4, seq_len: 8192}, activation_checkpoint: {mode: none}}";
     let job = config(&of("torchtitan", "llama3.1_8B", overrides));
     let Scenario { model, layout, training, workload, .. } = &job.scenario;
-    assert_eq!((model.name.as_str(), layout.microbatch, workload.context_length), ("llama3 8b", Some(4), 8192));
+    assert_eq!((model.name.as_str(), layout.microbatch, workload.context_length), ("llama3.1-8b", Some(4), 8192));
     assert_eq!((training.framework, training.recompute), (Framework::Torchtitan, Recompute::None));
     assert!(job.unknown.is_empty(), "{:?}", job.unknown);
     // A model with fewer layers.

@@ -11,7 +11,7 @@ fn litgpt_files_are_read() {
     let job = config(text);
     assert_eq!(job.format, ConfigFormat::Litgpt);
     let Scenario { model, layout, workload, training, cluster, .. } = &job.scenario;
-    assert_eq!((model.name.as_str(), cluster.devices()), ("llama3 8b", 4));
+    assert_eq!((model.name.as_str(), cluster.devices()), ("llama3.1-8b", 4));
     assert_eq!((layout.microbatch, workload.global_batch, workload.context_length), (Some(2), 8, 512));
     assert_eq!((training.zero_stage(), training.recompute), (3, Recompute::Full));
     let adapters = model.modules[0].adapters.unwrap();
@@ -47,7 +47,7 @@ fn torchtune_files_are_read() {
     let job = config(text);
     assert_eq!(job.format, ConfigFormat::Torchtune);
     let Scenario { model, layout, workload, training, cluster, .. } = &job.scenario;
-    assert_eq!((model.name.as_str(), workload.context_length, layout.microbatch), ("llama3 70b", 8192, Some(2)));
+    assert_eq!((model.name.as_str(), workload.context_length, layout.microbatch), ("llama3.1-70b", 8192, Some(2)));
     assert_eq!(workload.global_batch, 8 * cluster.devices());
     assert_eq!(
         (training.zero_stage(), training.recompute, training.optimizer),
