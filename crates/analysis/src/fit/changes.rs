@@ -164,7 +164,7 @@ fn training(scenario: &Scenario, all: &mut Vec<Proposal>) {
     }
     hybrid_sharding(scenario, all);
     overlap(scenario, all);
-    if settings.framework == Framework::HuggingFace && !settings.chunked_loss {
+    if settings.framework.is_hugging_face() && !settings.chunked_loss {
         let fields = [("/training/chunked_loss", json!(true)), ("/training/execution", json!(Execution::Compiled))];
         all.push(proposal(kind, "Liger-Kernel (fused kernels, loss in chunks)", &fields));
     }
@@ -179,7 +179,10 @@ fn training(scenario: &Scenario, all: &mut Vec<Proposal>) {
         let kernel = json!(settings.framework.attention(has_fp8).unwrap_or(AttentionKernel::Flash));
         all.push(proposal(kind, "fused attention", &[("/training/attention", kernel)]));
     }
-    if settings.profile().norms == Kernels::Eager {
+    // A loop over experts breaks the compiled graph.
+    let has_loop =
+        settings.profile().loops_over_experts && scenario.model.modules.iter().any(|module| module.moe.is_some());
+    if settings.profile().norms == Kernels::Eager && !has_loop {
         let execution = json!(Execution::Compiled);
         all.push(proposal(kind, "fused memory-bound kernels (torch.compile)", &[("/training/execution", execution)]));
     }
@@ -202,7 +205,8 @@ fn overlap(scenario: &Scenario, all: &mut Vec<Proposal>) {
     let Scenario { training, layout, .. } = scenario;
     let replica = layout.tensor.unwrap_or(1).saturating_mul(layout.pipeline.unwrap_or(1));
     // DeepSpeed has an option for gradients.
-    let has_option = matches!(training.framework, Framework::Megatron | Framework::Torchtitan | Framework::HuggingFace);
+    let framework = training.framework;
+    let has_option = framework.is_hugging_face() || matches!(framework, Framework::Megatron | Framework::Torchtitan);
     if has_option && training.data_overlap < 1.0 && scenario.cluster.devices() > replica {
         let fields = [("/training/data_overlap", json!(1.0))];
         all.push(proposal(ChangeKind::Training, "overlap of gradient communication", &fields));
@@ -233,7 +237,8 @@ fn parameter_offload(scenario: &Scenario, all: &mut Vec<Proposal>) {
         all.push(proposal(kind, "offload of the optimizer alone", &of_optimizer));
         return;
     }
-    let has_offload = matches!(settings.framework, Framework::HuggingFace | Framework::Fsdp | Framework::Torchtitan);
+    let framework = settings.framework;
+    let has_offload = framework.is_hugging_face() || matches!(framework, Framework::Fsdp | Framework::Torchtitan);
     if has_offload && !scenario.is_free(FreeSetting::Zero) {
         let mut fields = vec![("/training/parameter_offload", json!(true))];
         if settings.zero_stage() != 3 {
@@ -300,7 +305,8 @@ fn has_whole_rounds(scenario: &Scenario, pipeline: u32) -> bool {
 
 /// The trainers of Hugging Face have no pipeline, and FSDP in PyTorch has none by itself.
 fn has_pipeline(scenario: &Scenario) -> bool {
-    !matches!(scenario.training.framework, Framework::HuggingFace | Framework::Fsdp)
+    let framework = scenario.training.framework;
+    !framework.is_hugging_face() && framework != Framework::Fsdp
 }
 
 fn layout(scenario: &Scenario, all: &mut Vec<Proposal>) {

@@ -20,8 +20,10 @@ pub enum Framework {
     Fsdp,
     /// nanotron.
     Nanotron,
-    /// Transformers of Hugging Face, with accelerate, FSDP or DeepSpeed.
+    /// Transformers of Hugging Face, with accelerate or FSDP.
     HuggingFace,
+    /// Transformers of Hugging Face, with DeepSpeed.
+    Deepspeed,
     /// InternEvo.
     Internevo,
 }
@@ -42,13 +44,14 @@ pub enum StageRule {
 
 impl Framework {
     /// All frameworks.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Megatron,
         Self::MegatronDeepspeed,
         Self::Torchtitan,
         Self::Fsdp,
         Self::Nanotron,
         Self::HuggingFace,
+        Self::Deepspeed,
         Self::Internevo,
     ];
 
@@ -61,6 +64,7 @@ impl Framework {
             Self::Fsdp => "fsdp",
             Self::Nanotron => "nanotron",
             Self::HuggingFace => "hugging_face",
+            Self::Deepspeed => "deepspeed",
             Self::Internevo => "internevo",
         }
     }
@@ -74,6 +78,7 @@ impl Framework {
             Self::Fsdp => "PyTorch FSDP",
             Self::Nanotron => "nanotron",
             Self::HuggingFace => "Hugging Face",
+            Self::Deepspeed => "Hugging Face with DeepSpeed",
             Self::Internevo => "InternEvo",
         }
     }
@@ -83,6 +88,11 @@ impl Framework {
     pub fn named(text: &str) -> Option<Self> {
         let plain: String = text.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();
         NAMES.iter().find(|(name, _)| plain.contains(name)).map(|(_, framework)| *framework)
+    }
+
+    /// True for the trainers of Hugging Face.
+    pub const fn is_hugging_face(self) -> bool {
+        matches!(self, Self::HuggingFace | Self::Deepspeed)
     }
 
     /// True if the framework hides the communication of a sharded optimizer behind computation.
@@ -132,7 +142,7 @@ impl Framework {
             Self::Megatron | Self::MegatronDeepspeed => None,
             // On Hopper, PyTorch and flash-attn 2 call the kernels of FlashAttention 2. On Ampere,
             // these are the kernels of the device.
-            Self::Torchtitan | Self::Fsdp | Self::Nanotron | Self::HuggingFace | Self::Internevo => {
+            Self::Torchtitan | Self::Fsdp | Self::Nanotron | Self::HuggingFace | Self::Deepspeed | Self::Internevo => {
                 if has_fp8 {
                     Some(AttentionKernel::Flash2)
                 } else {
@@ -153,6 +163,7 @@ impl Framework {
                 logit_bytes: 12.0,
                 gathered_inputs: true,
                 casts_fp8: true,
+                shards_masters: true,
                 ..Profile::FUSED
             },
             Self::Fsdp => Profile {
@@ -160,6 +171,7 @@ impl Framework {
                 loss: Kernels::Eager,
                 logit_bytes: 16.0,
                 casts_fp8: true,
+                shards_masters: true,
                 ..Profile::FUSED
             },
             Self::Nanotron => Profile {
@@ -171,14 +183,10 @@ impl Framework {
                 host_us: Some(NANOTRON_HOST_US),
                 ..Profile::FUSED
             },
-            Self::HuggingFace => Profile {
-                norms: Kernels::Eager,
-                rotary: Kernels::Eager,
-                activation: Kernels::Eager,
-                loss: Kernels::Eager,
-                logit_bytes: 16.0,
-                ..Profile::FUSED
-            },
+            Self::HuggingFace => Profile::HUGGING_FACE,
+            Self::Deepspeed => {
+                Profile { gather_us: DEEPSPEED_GATHER_US, shards_masters: false, ..Profile::HUGGING_FACE }
+            }
             Self::Internevo => Profile {
                 loss: Kernels::Eager,
                 logit_bytes: 12.0,
@@ -209,7 +217,7 @@ const NAMES: [(&str, Framework); 20] = [
     ("neuron", Framework::Megatron),
     ("huggingface", Framework::HuggingFace),
     ("transformers", Framework::HuggingFace),
-    ("deepspeed", Framework::HuggingFace),
+    ("deepspeed", Framework::Deepspeed),
     ("axolotl", Framework::HuggingFace),
     ("llamafactory", Framework::HuggingFace),
 ];
@@ -222,6 +230,10 @@ const NANOTRON_HOST_US: f64 = 125.0;
 /// Bytes per owned parameter that the update of InternEvo allocates: the gradient in fp32, and a
 /// temporary of the multi-tensor AdamW of PyTorch.
 const INTERNEVO_UPDATE_BYTES: f64 = 8.0;
+
+/// Host time of DeepSpeed at ZeRO stage 3 per weight tensor and pass, in µs. Public steps with short sequences
+/// imply 550 and 740 (docs/models.md, section 3).
+const DEEPSPEED_GATHER_US: f64 = 600.0;
 
 /// How the operators of PyTorch run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -284,6 +296,12 @@ pub struct Profile {
     pub casts_fp8: bool,
     /// Host time per operator in µs. `None`: the value of the device.
     pub host_us: Option<f64>,
+    /// The experts of a layer run one after another in a loop of the host, which reads their numbers of tokens.
+    pub loops_over_experts: bool,
+    /// Host time to gather and release a sharded weight tensor, in µs per pass.
+    pub gather_us: f64,
+    /// At ZeRO stage 3, the shards are the master weights (FSDP), without shards in the compute precision.
+    pub shards_masters: bool,
 }
 
 impl Profile {
@@ -300,6 +318,21 @@ impl Profile {
         owners_broadcast: false,
         casts_fp8: false,
         host_us: None,
+        loops_over_experts: false,
+        gather_us: 0.0,
+        shards_masters: false,
+    };
+
+    /// Modules of Transformers.
+    const HUGGING_FACE: Self = Self {
+        norms: Kernels::Eager,
+        rotary: Kernels::Eager,
+        activation: Kernels::Eager,
+        loss: Kernels::Eager,
+        logit_bytes: 16.0,
+        loops_over_experts: true,
+        shards_masters: true,
+        ..Self::FUSED
     };
 }
 

@@ -65,9 +65,17 @@ pub struct Operator {
     pub for_weights: bool,
     /// Modules to which a forward operator belongs.
     pub modules: RecomputedModules,
+    /// Number of launches by the host. More than one in a loop over experts, which the kernel describes together.
+    pub launches: f64,
 }
 
 impl Operator {
+    /// True if the host reads the number of tokens of each expert before it launches the operator, so that the device
+    /// waits for the host.
+    pub fn waits_for_host(&self) -> bool {
+        self.launches > 1.0 && self.phase == Phase::Forward
+    }
+
     /// Returns the repeated share with recomputation by operator. Of the products in order (query,
     /// key, value, projection, gate, up, down), every second is repeated. The graph joins gate and
     /// up. Attention and reductions are stored.
@@ -301,6 +309,8 @@ impl<'a> Shape<'a> {
 struct Builder {
     graph: OperatorGraph,
     core: bool,
+    /// Launches of the next operators.
+    launches: f64,
     /// Tensors that eager norms store, by the name of the norm.
     norm_copies: Vec<(&'static str, TensorId)>,
 }
@@ -310,7 +320,7 @@ impl Builder {
         let mut graph = OperatorGraph::default();
         graph.operators.reserve(48);
         graph.tensors.reserve(40);
-        Self { graph, core: false, norm_copies: Vec::new() }
+        Self { graph, core: false, launches: 1.0, norm_copies: Vec::new() }
     }
 
     /// Adds a tensor that exists before the first operator.
@@ -350,6 +360,7 @@ impl Builder {
             core: self.core,
             for_weights: false,
             modules: RecomputedModules::default(),
+            launches: self.launches,
         });
         for tensor in reads {
             self.graph.tensors[usize::from(tensor.0)].last_read = Some(index);

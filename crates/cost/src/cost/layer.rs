@@ -60,6 +60,8 @@ pub struct ShardedTraffic {
     pub reduce: Seconds,
     /// Units that are gathered and reduced one after the other.
     pub units: f64,
+    /// Host time of all gathers.
+    pub host: Seconds,
 }
 
 impl LayerCost {
@@ -139,7 +141,10 @@ impl LayerCost {
     /// last unit of a backward is computed.
     #[must_use]
     pub fn with_sharding(mut self, traffic: ShardedTraffic, overlap: f64) -> Self {
-        let ShardedTraffic { gather, reduce, units } = traffic;
+        let ShardedTraffic { gather, reduce, units, host } = traffic;
+        let passes = if self.recomputed > Seconds::ZERO { 2.0 } else { 1.0 };
+        self.host_forward += host;
+        self.host_backward += host * passes;
         if gather + reduce > Seconds::ZERO {
             let exposed_time = |alone: Seconds, traffic: Seconds, computation: Seconds| {
                 let alone = alone / units.max(1.0);
@@ -505,8 +510,10 @@ impl<'a> LayerModel<'a> {
             }
             let again = graph.repeated_share(index, repeat);
             let stretch = stretches.for_phase(operator.phase);
-            let host = Seconds::from_secs(self.rates.host()) * stretch.host;
-            let (time, exposed) = (taken.time * stretch.device, taken.exposed * stretch.device);
+            let host = Seconds::from_secs(self.rates.host() * operator.launches) * stretch.host;
+            let exposed = taken.exposed * stretch.device;
+            let wait = if operator.waits_for_host() { host } else { Seconds::ZERO };
+            let time = taken.time * stretch.device + wait;
             cost.communication += taken.communication * stretch.device * (1.0 + again);
             match operator.phase {
                 Phase::Forward => {

@@ -24,7 +24,11 @@ impl StateBytes {
         // Gradients in the format of the weights have no second copy.
         let is_long = training.gradients == GradientFormat::Fp32;
         let copy = if is_long { training.profile().gradient_copy_bytes } else { 0.0 };
-        let state = (training.master_bytes() + training.moment_bytes()) / share(1);
+        // FSDP stores the shards in fp32 alone. Of these bytes, those of the compute precision count as weights.
+        let master = training.master_bytes();
+        let is_shared = stage == 3 && training.profile().shards_masters && master >= training.width();
+        let master = if is_shared { master - training.width() } else { master };
+        let state = (master + training.moment_bytes()) / share(1);
         let (weights, gradients) = (training.width() / share(3), training.gradients.bytes() / share(2) + copy);
         if training.offloads_parameters() {
             return Self { weights: 0.0, gradients: 0.0, optimizer: 0.0, host: weights + gradients + state };
@@ -49,7 +53,7 @@ mod tests {
     use crate::cost::ModuleLoad;
     use crate::cost::graph::{self, Repeat, Shape};
     use planscope_core::model::presets::model;
-    use planscope_core::training::AttentionKernel;
+    use planscope_core::training::{AttentionKernel, Framework, MasterWeights};
 
     /// Korthikanti et al. Eq. 2, Eq. 4, Sec. 5 for GPT-3 175B (a = 96, s = 2048, h = 12288, t = 8).
     #[test]
@@ -75,6 +79,22 @@ mod tests {
         for (stage, expected) in [(0, 18.0), (1, 9.0), (2, 6.0), (3, 4.5)] {
             assert!((bytes(stage) - expected).abs() < 1e-12, "stage {stage}");
         }
+    }
+
+    /// FSDP has no shards in bf16 next to the master weights; DeepSpeed has.
+    #[test]
+    fn fsdp_shards_master_weights_alone() {
+        for (framework, zero, expected) in [
+            (Framework::Torchtitan, 3, 4.0),
+            (Framework::HuggingFace, 3, 4.0),
+            (Framework::Deepspeed, 3, 4.5),
+            (Framework::Torchtitan, 2, 6.0),
+        ] {
+            let bytes = StateBytes::new(&Training { zero: Some(zero), framework, ..Training::default() }, 4.0).total();
+            assert!((bytes - expected).abs() < 1e-12, "{framework:?} {zero}: {bytes}");
+        }
+        let pure = Training { master_weights: MasterWeights::None, framework: Framework::Fsdp, ..Training::default() };
+        assert!((StateBytes::new(&Training { zero: Some(3), ..pure }, 4.0).total() - 3.5).abs() < 1e-12);
     }
 
     #[test]

@@ -33,12 +33,16 @@ const DEGREES: [(&str, &str); 3] = [
     ("model.pipeline_model_parallel_size", "-pp"),
     ("model.context_parallel_size", "-cp"),
 ];
+const SEQUENCE_PARALLEL: &str = "model.sequence_parallel";
+/// Sections of a recipe.
+const SECTIONS: [&str; 5] = ["model.", "train.", "ddp.", "optimizer.", "comm_overlap."];
+/// Models with two layers less than a multiple of their stages.
+const ENDS_AS_LAYERS: [&str; 2] = ["llama31_405b", "qwen3_235b_a22b"];
 /// Arguments that change what the overrides do not state.
-const NOT_APPLIED: [(&str, &str, &str); 4] = [
+const NOT_APPLIED: [(&str, &str, &str); 3] = [
     ("", "--num_layers", "Another number of layers than that of the recipe is not applied."),
     ("", "--hidden_size", "Another width than that of the recipe is not applied."),
     ("-ol", "--activation_offload_layers", "Offload of activations to the host is not applied."),
-    ("", "--use_megatron_fsdp", "Sharding by Megatron-FSDP is not applied."),
 ];
 
 /// Keys of a row of the performance tables with the key of an override.
@@ -103,6 +107,14 @@ pub(super) fn recognise(variables: &Keys, text: &str) -> Result<Option<Keys>, Jo
         if let Some((.., key)) = found.filter(|_| is_stated) {
             keys.translate(key, &meaning(key, value), (name, value));
         }
+        if is_argument(name, "", "--use_megatron_fsdp") && value.eq_ignore_ascii_case("true") {
+            keys.translate("ddp.use_megatron_fsdp", "true", (name, value));
+            keys.derive("ddp.data_parallel_sharding_strategy", "optim_grads_params", "");
+        }
+        // Overrides of the recipe, in the form of Hydra.
+        if SECTIONS.iter().any(|section| name.trim_start_matches('+').starts_with(section)) && word.contains('=') {
+            keys.translate(name.trim_start_matches('+'), value, (name, value));
+        }
         let not_applied = NOT_APPLIED.into_iter().find(|(short, long, _)| is_argument(name, short, long));
         if let Some((.., sentence)) = not_applied.filter(|_| !matches!(value, "0" | "false" | "False" | "None")) {
             keys.not_modelled(sentence);
@@ -119,6 +131,16 @@ pub(super) fn recognise(variables: &Keys, text: &str) -> Result<Option<Keys>, Jo
     if !open.is_empty() {
         let listed = open.join(", ");
         keys.assume(format!("The command does not state {listed}. The recipe may: the degrees are read as 1."));
+    }
+    if keys.peek(DEGREES[0].0).is_some_and(|degree| degree != "1") && !keys.has(SEQUENCE_PARALLEL) {
+        keys.derive(SEQUENCE_PARALLEL, "true", "");
+        keys.assume("The performance scripts use sequence parallelism with tensor parallelism.");
+    }
+    let recipe = keys.peek(RECIPE).unwrap_or_default();
+    if ENDS_AS_LAYERS.iter().any(|model| recipe.contains(model)) {
+        keys.derive("model.account_for_embedding_in_pipeline_split", "true", "");
+        keys.derive("model.account_for_loss_in_pipeline_split", "true", "");
+        keys.assume("The recipe counts the embedding and the loss as a layer each of the first and last stage.");
     }
     if keys.has(RECOMPUTE_LAYERS) {
         keys.derive("model.recompute_granularity", "full", "");

@@ -48,7 +48,7 @@ const fn ungated(name: &'static str, bias: Bias, tied: bool, learned_positions: 
 const GEMMA_3: Sizes =
     Sizes { layers: 26, hidden: 2304, heads: 8, kv_heads: 4, ffn: 9216, vocab: 262_208, head_size: Some(256) };
 
-const FAMILIES: [Family; 58] = [
+const FAMILIES: [Family; 59] = [
     Family { sizes: Some(sizes_7b(32, 11_008, 32_000)), ..family("llama", Norm::Rms, Bias::None, false) },
     Family { sizes: Some(sizes_7b(8, 14_336, 32_000)), ..family("mistral", Norm::Rms, Bias::None, false) },
     family("ministral", Norm::Rms, Bias::None, false),
@@ -57,6 +57,7 @@ const FAMILIES: [Family; 58] = [
     family("internlm2", Norm::Rms, Bias::None, false),
     family("internlm3", Norm::Rms, Bias::None, false),
     family("minimax_m2", Norm::Rms, Bias::None, false),
+    family("qwen", Norm::Rms, Bias::Qkv, false),
     Family { sizes: Some(sizes_7b(32, 22_016, 151_936)), ..family("qwen2", Norm::Rms, Bias::Qkv, false) },
     family("qwen2_moe", Norm::Rms, Bias::Qkv, false),
     family("qwen2_vl", Norm::Rms, Bias::Qkv, false),

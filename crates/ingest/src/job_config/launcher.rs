@@ -116,6 +116,9 @@ pub(super) fn devices(keys: &mut Keys, settings: &mut Settings) -> Result<(), Jo
     Ok(())
 }
 
+/// Default number of nodes of launchers.
+pub(super) const ONE_NODE: &str = "The number of nodes is not stated. It is 1, the default of the launcher.";
+
 /// Adds the devices of the launcher to those that a job file states.
 pub(super) fn complete(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError> {
     let mut stated = Settings::default();
@@ -128,7 +131,7 @@ pub(super) fn complete(keys: &mut Keys, settings: &mut Settings) -> Result<(), J
     settings.nodes = stated.nodes;
     settings.devices_per_node = stated.devices_per_node.or(settings.devices_per_node);
     if settings.devices.is_none() && settings.nodes.is_none() && settings.devices_per_node.is_some() {
-        keys.assume("The number of nodes is not stated. It is 1, the default of the launcher.");
+        keys.assume(ONE_NODE);
         settings.nodes = Some(1);
     }
     Ok(())

@@ -202,7 +202,8 @@ fn mlp_width(
     }
     let names = ["intermediate_size", "ffn_hidden_size", "n_inner", "ffn_dim", "d_ff"];
     if let Some(width) = keys.count(&names, "width of the MLP")? {
-        return Ok(width);
+        // The first Qwen counts both inputs of the gate.
+        return Ok(if family.name == "qwen" { width / 2 } else { width });
     }
     if let Some(ratio) = keys.count(&["expansion_ratio", "mlp_ratio"], "width of the MLP")? {
         return Ok(hidden.saturating_mul(ratio));

@@ -63,8 +63,9 @@ fn program(words: &[String]) -> Option<Program> {
         let is = |parts: &[&str]| parts.iter().any(|part| path.contains(part));
         if is(&["maxtext.train", "maxtext.sft"]) {
             of(ConfigFormat::Maxtext, "", at + 1)
-        } else if is(&["megatron_gpt_pretraining.py", "megatron_gpt_finetuning.py", "megatron_gpt_sft.py"]) {
-            of(ConfigFormat::Nemo, "", at + 1)
+        } else if is(&NEMO_SCRIPTS) {
+            let is_llama = words[at..].iter().any(|word| word.contains("megatron_llama"));
+            of(ConfigFormat::Nemo, if is_llama { LLAMA } else { "" }, at + 1)
         } else if base_name(word) == "train.py" && words[at + 1..].iter().any(|word| is_file(word) && is_olmo(word)) {
             of(ConfigFormat::Olmo, "", at + 1)
         } else if is(&["levanter.main.train"]) {
@@ -77,6 +78,33 @@ fn program(words: &[String]) -> Option<Program> {
             None
         }
     })
+}
+
+/// Training scripts of NeMo 1.
+const NEMO_SCRIPTS: [&str; 4] = [
+    "megatron_gpt_pretraining.py",
+    "megatron_llama_pretraining.py",
+    "megatron_gpt_finetuning.py",
+    "megatron_gpt_sft.py",
+];
+/// Kind of a script of NeMo 1 with the configuration of Llama.
+const LLAMA: &str = "llama";
+
+/// Adds the settings of `megatron_llama_config.yaml` of NeMo 1 that the command does not replace.
+fn llama(keys: &mut Keys) {
+    let defaults = [
+        ("model.activation", "fast-swiglu"),
+        ("model.normalization", "rmsnorm"),
+        ("model.bias", "false"),
+        ("model.share_embeddings_and_output_weights", "false"),
+        ("model.position_embedding_type", "rope"),
+    ];
+    for (key, value) in defaults {
+        if !keys.has(key) {
+            keys.derive(key, value, "");
+        }
+    }
+    keys.assume("The layers are those of NeMo's configuration of Llama: gated activation, RMS norms, no biases.");
 }
 
 fn is_train(word: &str) -> bool {
@@ -175,6 +203,9 @@ pub(super) fn recognise(arguments: &Keys, text: &str) -> Result<Option<(ConfigFo
         Some(("recipe", recipe)) => keys.translate("recipe", &recipe, ("--recipe", &recipe)),
         Some((_, file)) => keys.derive(JOB_FILE, &file, JOB_FILE),
         None => {}
+    }
+    if program.kind == LLAMA {
+        llama(&mut keys);
     }
     keys.derive(COMMAND, &program.kind, COMMAND);
     Ok(Some((format, keys)))

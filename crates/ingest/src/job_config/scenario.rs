@@ -6,9 +6,9 @@ use planner::scenario::{FreeSetting, PlannerKind, SCHEMA, Scenario, SearchSettin
 use planner::training::{AttentionKernel, Execution, Framework, LayoutRequest, Precision, Training};
 use planner::workload::{Distribution, Packing, SampleSource, Workload};
 
-use super::ConfigFormat;
 use super::keys::Keys;
 use super::settings::{Batch, Loss, NODE, Settings, Sharding, Shards};
+use super::{ConfigFormat, launcher};
 
 const DEVICE: &str = "h100";
 const SEQUENCE: u32 = 4096;
@@ -141,6 +141,10 @@ fn cluster(settings: &Settings, keys: &mut Keys) -> (Cluster, u32) {
         per_node
     };
     let cluster = Cluster { nodes: devices / per_node, devices_per_node: per_node, ..preset };
+    if cluster.nodes > 1 {
+        // The number of devices replaces the default of the launcher.
+        keys.retract(launcher::ONE_NODE);
+    }
     (cluster, (devices / unit.max(1)).max(1))
 }
 

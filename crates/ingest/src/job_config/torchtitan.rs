@@ -63,7 +63,7 @@ pub(super) fn read_job(keys: &mut Keys, model: Model) -> Result<Settings, JobCon
 fn devices(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError> {
     launcher::devices(keys, settings)?;
     if settings.nodes.is_none() && settings.replicas.is_none() && settings.devices_per_node.is_some() {
-        keys.assume("The number of nodes is not stated. It is 1, the default of torchrun.");
+        keys.assume(launcher::ONE_NODE);
         settings.nodes = Some(1);
     }
     Ok(())

@@ -4,7 +4,7 @@ use planner::model::{Adapters, Model};
 use planner::training::{AttentionKernel, Precision, Recompute};
 
 use super::keys::Keys;
-use super::settings::{Batch, Settings, Sharding};
+use super::settings::{Batch, Loss, Settings, Sharding};
 use super::{JobConfigError, model_config, optimizer, programs, unmodelled};
 
 const COMPONENT: &str = "model._component_";
@@ -124,7 +124,12 @@ fn memory(keys: &mut Keys, settings: &mut Settings, is_single: bool) {
     }
     let loss = keys.text(&["loss._component_"], "loss").unwrap_or_default();
     if loss.contains("Chunked") || loss.contains("LinearCrossEntropy") {
-        keys.not_modelled("A loss over chunks of the logits is not applied.");
+        settings.loss = Loss::Chunked;
+        if loss.contains("ChunkedOutput") {
+            keys.not_modelled(
+                "The loss stores the logits of all chunks in bf16, which are not counted: the memory is a lower bound.",
+            );
+        }
     }
     let recipes = [("dpo", "A pair of answers is read as one sequence."), ("kd", "The teacher model is left out.")];
     for (word, sentence) in recipes {

@@ -3,7 +3,6 @@
 use serde_json::json;
 
 use super::{Degree, Suspect};
-use planscope_core::training::Framework;
 use planscope_core::workload::{Distribution, SampleSource};
 use planscope_plan::scenario::Scenario;
 
@@ -87,7 +86,7 @@ fn stages(scenario: &Scenario) -> Option<Suspect> {
 /// Samples of different lengths, with the planned mean. Programs for pre-training concatenate documents to sequences of
 /// equal length, so only trainers that pad samples have this cause.
 fn lengths(scenario: &Scenario) -> Option<Suspect> {
-    if scenario.training.framework != Framework::HuggingFace {
+    if !scenario.training.framework.is_hugging_face() {
         return None;
     }
     let SampleSource::Drawn { text_tokens: Distribution::Constant { value }, .. } = &scenario.workload.samples else {

@@ -28,6 +28,20 @@ pub(super) fn forward(graph: &mut Builder, shape: &Shape<'_>) -> Vec<Adapter> {
     shape.module.adapted_matrices(shape.kind).into_iter().map(adapter).collect()
 }
 
+/// Traffic of the conversion of quantized weights, relative to the bytes that it reads and writes. On an A100,
+/// bitsandbytes and GPTQ convert 134e9 to 167e9 weights/s (docs/models.md, section 3).
+const DEQUANTIZATION_TRAFFIC: f64 = 4.9;
+
+/// Adds the conversion of quantized base weights to the format of the products.
+pub(super) fn dequantize(graph: &mut Builder, shape: &Shape<'_>, phase: Phase) {
+    let Some(bits) = shape.module.adapters.and_then(|adapters| adapters.base_bits) else { return };
+    let count = shape.module.kind_parameters(shape.kind);
+    let expert_degree = shape.training.expert_tensor(shape.t as u32) * shape.training.expert_parallel;
+    let weights = count.dense as f64 / shape.t + count.expert as f64 / f64::from(expert_degree);
+    let bytes = weights * (f64::from(bits) / 8.0 + shape.w) * DEQUANTIZATION_TRAFFIC;
+    graph.run("convert quantized weights", phase, stream(StreamingClass::Elementwise, bytes), &[]);
+}
+
 /// Adds the gradient operators. The weight gradients read `inputs`, the inputs of the adapted linear
 /// layers.
 pub(super) fn backward(graph: &mut Builder, shape: &Shape<'_>, adapters: &[Adapter], inputs: &[TensorId]) {

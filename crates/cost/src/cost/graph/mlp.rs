@@ -82,6 +82,11 @@ fn exchange(graph: &mut Builder, shape: &Shape<'_>, name: &'static str, phase: P
     }
 }
 
+/// Launches of each operator of the routed experts: one, or one per local expert if the framework loops over them.
+fn launches(shape: &Shape<'_>) -> f64 {
+    if shape.training.profile().loops_over_experts { rows(shape).0 } else { 1.0 }
+}
+
 fn permute(graph: &mut Builder, shape: &Shape<'_>, name: &'static str, phase: Phase, reads: &[TensorId]) {
     let bytes = 2.0 * shape.w * copies(shape) * shape.h() / shape.split();
     graph.run(name, phase, stream(StreamingClass::Permute, bytes), reads);
@@ -98,6 +103,7 @@ pub(super) fn forward(graph: &mut Builder, shape: &Shape<'_>, normed: TensorId) 
         graph.run("router", Phase::Forward, Kernel::MatMul(router(shape, moe)), &[normed]);
         let scores = 4.0 * shape.n / shape.split() * f64::from(moe.experts);
         graph.run("router top-k", Phase::Forward, stream(StreamingClass::Softmax, 4.0 * scores), &[]);
+        graph.launches = launches(shape);
         permute(graph, shape, "permute to experts", Phase::Forward, &[normed]);
         exchange(graph, shape, DISPATCH, Phase::Forward);
         let bytes = w * copies(shape) * shape.h() / shape.split();
@@ -118,6 +124,7 @@ pub(super) fn forward(graph: &mut Builder, shape: &Shape<'_>, normed: TensorId) 
     if shape.moe().is_some() {
         exchange(graph, shape, "combine from experts", Phase::Forward);
         permute(graph, shape, "permute from experts", Phase::Forward, &[output]);
+        graph.launches = 1.0;
     }
     if shared.is_some() {
         shared::add(graph, layer, Phase::Forward);
@@ -141,6 +148,7 @@ pub(super) fn backward(
     let shape = if shape.moe().is_some() { &experts } else { shape };
     let (up, down) = (up(shape), down(shape));
     let gradient = if shape.moe().is_some() {
+        graph.launches = launches(shape);
         permute(graph, shape, "permute to experts", Phase::InputGrad, &[gradient]);
         exchange(graph, shape, DISPATCH, Phase::InputGrad);
         graph.makes("gradient by expert", shape.w * copies(shape) * shape.h() / shape.split())
@@ -155,6 +163,7 @@ pub(super) fn backward(
     let Some(moe) = shape.moe() else { return result };
     exchange(graph, shape, "combine from experts", Phase::InputGrad);
     permute(graph, shape, "permute from experts", Phase::InputGrad, &[result]);
+    graph.launches = 1.0;
     let router = router(shape, moe);
     graph.run("router", Phase::InputGrad, input_grad(router), &[]);
     if shape.module.adapters.is_none() {

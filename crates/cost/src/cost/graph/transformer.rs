@@ -17,8 +17,10 @@ pub fn layer(shape: &Shape<'_>) -> OperatorGraph {
     let middle = mixer.as_ref().map_or(x, |branch| branch.sum);
     let mlp = shape.kind.mlp.is_some().then(|| mlp_forward(&mut graph, shape, middle));
     let adapters = adapters::forward(&mut graph, shape);
+    adapters::dequantize(&mut graph, shape, Phase::Forward);
     graph.mark_modules(shape.moe().is_some());
     graph.turn();
+    adapters::dequantize(&mut graph, shape, Phase::InputGrad);
     let mut gradient = None;
     if let Some(branch) = &mlp {
         let start = residual_backward(&mut graph, shape, "mlp residual", branch.mask);

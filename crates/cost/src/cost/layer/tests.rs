@@ -2,6 +2,7 @@ mod kinds;
 
 use super::*;
 use planscope_core::cluster::presets::cluster;
+use planscope_core::model::Adapters;
 use planscope_core::model::presets::model;
 use planscope_core::training::{Execution, Framework, Precision};
 
@@ -101,6 +102,42 @@ fn eager_kernels_are_slower() {
     assert!(casts > 1.05 * time(Framework::Megatron, None, Precision::Fp8));
 }
 
+/// Eight experts with six operators of 56 µs host time each run one after another, and the device waits in the forward.
+#[test]
+fn a_loop_over_experts_waits_for_the_host() {
+    let (model, cluster) = (model("mixtral-8x7b").unwrap(), cluster("a100-80gb").unwrap());
+    let load = ModuleLoad::unpadded(4096.0, 4096.0 * 4096.0);
+    let layer = |framework| {
+        let execution = Some(Execution::Compiled);
+        let training = Training { framework, execution, recompute: Recompute::Full, ..Training::default() };
+        LayerModel::new(&model.modules[0], &cluster, &training, 1).layer(load)
+    };
+    let (looped, together) = (layer(Framework::HuggingFace), layer(Framework::Megatron));
+    let wait = (looped.forward - together.forward).secs();
+    assert!((wait - 8.0 * 6.0 * 56e-6).abs() < 1e-9, "{wait}");
+    let again = (looped.input_grad - together.input_grad).secs();
+    assert!((again - wait).abs() < 1e-9, "{again}");
+    // The backward launches the six operators again, and at least six of its own.
+    assert!((looped.host_backward - together.host_backward).secs() > 7.0 * 12.0 * 56e-6);
+}
+
+/// An A100 converts about 150e9 weights of 4 bits per second, in the forward and in the backward.
+#[test]
+fn quantized_weights_are_converted() {
+    let (mut model, cluster) = (model("llama-3-8b").unwrap(), cluster("a100-80gb").unwrap());
+    let load = ModuleLoad::unpadded(2048.0, 2048.0 * 2048.0);
+    let mut layer = |base_bits| {
+        model.modules[0].adapters = Some(Adapters { rank: 8, mlp: true, base_bits });
+        LayerModel::new(&model.modules[0], &cluster, &Training::default(), 1).layer(load)
+    };
+    let (whole, quantized) = (layer(None), layer(Some(4)));
+    let weights = 218_112_000.0;
+    for added in [quantized.forward - whole.forward, quantized.input_grad - whole.input_grad] {
+        let rate = weights / added.secs();
+        assert!(rate > 130e9 && rate < 170e9, "{rate:e}");
+    }
+}
+
 /// With TP 8 and an overlap of 1, an eighth of a collective of 1 s is exposed and the rest slows its product by 12.56 %
 /// of the time in which both run. A product of 0.5 s hides only half of the collective.
 #[test]
@@ -131,7 +168,7 @@ fn tensor_collectives_in_chunks_overlap_their_products() {
 fn the_first_gather_and_the_last_reduction_are_exposed() {
     let second = Seconds::from_secs(1.0);
     let pass = LayerCost { forward: second * 10.0, input_grad: second * 20.0, ..LayerCost::default() };
-    let traffic = ShardedTraffic { gather: second, reduce: second * 2.0, units: 4.0 };
+    let traffic = ShardedTraffic { gather: second, reduce: second * 2.0, units: 4.0, host: Seconds::ZERO };
     let cost = pass.with_sharding(traffic, 1.0);
     assert!((cost.exposed_forward.secs() - (0.25 + 0.75 * 0.1256)).abs() < 1e-9, "{cost:?}");
     assert!((cost.exposed_backward.secs() - (0.5 + 2.5 * 0.1256)).abs() < 1e-9, "{cost:?}");

@@ -54,11 +54,13 @@ impl LayerTable<'_> {
     /// Weight tensors per device of a rank.
     pub(super) fn rank_tensors(&self, partition: &Partition, replica_layout: ReplicaLayout, rank: usize) -> f64 {
         let ranks = replica_layout.pipeline as usize;
-        let tensors = |range: &LayerRange| {
-            let ends = u64::from(range.begins()) + 2 * u64::from(range.ends(self.model));
-            self.model.modules[range.module].range_tensors(range.first, range.end) + ends
-        };
-        partition.stages_on(rank, ranks).flatten().map(tensors).sum::<u64>() as f64
+        partition.stages_on(rank, ranks).flatten().map(|range| self.range_tensors(range)).sum::<u64>() as f64
+    }
+
+    /// Weight tensors of a range of layers, with its input and output block.
+    fn range_tensors(&self, range: &LayerRange) -> u64 {
+        let ends = u64::from(range.begins()) + 2 * u64::from(range.ends(self.model));
+        self.model.modules[range.module].range_tensors(range.first, range.end) + ends
     }
 
     /// ZeRO-3 communication for a single pass through a stage. Every layer is a unit, as in FSDP. Embedding and output
@@ -83,7 +85,9 @@ impl LayerTable<'_> {
         let [dense, expert] = self.sharding(replica_layout);
         let dense = traffic(&dense, parameters.dense, parameters.frozen);
         let expert = traffic(&expert, parameters.expert, parameters.frozen_expert);
-        ShardedTraffic { gather: dense.0 + expert.0, reduce: dense.1 + expert.1, units }
+        let tensors = ranges.iter().map(|range| self.range_tensors(range)).sum::<u64>() as f64;
+        let host = Seconds::from_secs(tensors * self.training.profile().gather_us * 1e-6);
+        ShardedTraffic { gather: dense.0 + expert.0, reduce: dense.1 + expert.1, units, host }
     }
 
     /// ZeRO-3: additional memory while a layer runs. It includes gathered weights, prefetched

@@ -9,6 +9,10 @@ use planscope_core::units::Seconds;
 /// Products per Newton-Schulz iteration, and iterations of Muon.
 const ORTHOGONALIZATION: (f64, f64) = (3.0, 5.0);
 
+/// Parameters that the processors of a node update per second. Public steps with DeepSpeed's CPU Adam imply 0.4e9 to
+/// 1.8e9 (docs/models.md, section 5).
+const HOST_UPDATES: f64 = 1.5e9;
+
 /// Returns the time of a device that updates `updated` parameters and then zeroes the gradients of `zeroed` parameters.
 /// `hidden` is the size of the square blocks as which Muon's matrices count.
 pub(super) fn time(
@@ -73,5 +77,24 @@ fn host(training: &Training, cluster: &Cluster, parameters: f64) -> Seconds {
     let moves = !training.offloads_parameters();
     let moved = if moves { parameters * (training.gradients.bytes() + training.width()) } else { 0.0 };
     let updated = parameters * (state_bytes(training) + training.gradients.bytes());
-    Seconds::from_secs(moved / cluster.host_rate().get() + updated / cluster.host_memory_rate().get())
+    let updated = updated / cluster.host_memory_rate().get();
+    let computed = parameters * f64::from(cluster.devices_per_node) / HOST_UPDATES;
+    Seconds::from_secs(moved / cluster.host_rate().get() + updated.max(computed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use planscope_core::cluster::presets::cluster;
+
+    /// The processors of a node update 1.5e9 parameters of its eight devices in a second.
+    #[test]
+    fn processors_limit_updates_in_host_memory() {
+        let cluster = cluster("h100").unwrap();
+        let training = Training { optimizer_offload: 1.0, ..Training::default() };
+        let parameters = 1.5e9 / 8.0;
+        let moved = parameters * 6.0 / cluster.host_rate().get();
+        let time = host(&training, &cluster, parameters).secs();
+        assert!((time - 1.0 - moved).abs() < 1e-9, "{time}");
+    }
 }

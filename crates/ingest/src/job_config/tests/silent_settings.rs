@@ -1,5 +1,6 @@
 //! Settings that change the job and were read wrongly, or not at all, without a note.
 
+use planner::scenario::FreeSetting;
 use planner::training::AttentionKernel;
 
 use super::*;
@@ -106,4 +107,67 @@ fn images_of_qwen3_vl_have_the_stated_size() {
          image_max_pixels: 1048576\nper_device_train_batch_size: 1\nbf16: true\n",
     );
     assert_eq!(job.scenario.model.tokens_per_image(), 1024);
+}
+
+/// Scripts of Qwen and LLaVA state a switch; the rank is a default in Python.
+#[test]
+fn a_switch_for_adapters_without_a_rank_is_read() {
+    let run = |switches: &str| {
+        with_model(&format!(
+            "torchrun --nproc_per_node 8 finetune.py --model_name_or_path ./model --bf16 True --model_max_length 2048 \\\n \
+             --per_device_train_batch_size 1 --gradient_accumulation_steps 8 {switches}\n"
+        ))
+    };
+    for (switches, expected) in [
+        ("--use_lora --q_lora", Some((64, Some(4)))),
+        ("--use_lora True", Some((64, None))),
+        ("--lora_enable True --lora_r 128", Some((128, None))),
+        ("--use_lora False", None),
+        ("", None),
+    ] {
+        let job = run(switches);
+        let adapters = job.scenario.model.modules[0].adapters;
+        assert_eq!(adapters.map(|adapters| (adapters.rank, adapters.base_bits)), expected, "{switches}");
+    }
+    assert!(run("--use_lora").assumed.iter().any(|sentence| sentence.contains("state --lora_r")));
+}
+
+#[test]
+fn performance_scripts_of_megatron_bridge_state_what_recipes_do() {
+    let command = |arguments: &str| {
+        config(&format!(
+            "python scripts/performance/setup_experiment.py -m x -c fp8_cs -mb 1 -sl 8192 -cp 1 {arguments}\n"
+        ))
+    };
+    let dense = command("-mr llama3_70b -g h100 -ng 64 -gb 128 -tp 4 -pp 4 -vp 5 -ep 1");
+    assert!(dense.scenario.training.sequence_parallel);
+    let off = command("-mr llama3_70b -g h100 -ng 64 -gb 128 -tp 4 -pp 4 -vp 5 -ep 1 model.sequence_parallel=false");
+    assert!(!off.scenario.training.sequence_parallel);
+    let sharded = command("-mr llama3_70b -g gb300 -ng 64 -gb 256 -tp 1 -pp 1 -ep 1 --use_megatron_fsdp true");
+    assert_eq!(sharded.scenario.training.zero_stage(), 3);
+    // 126 layers do not divide by 64 stages.
+    let uneven = command("-mr llama31_405b -g h100 -ng 1024 -gb 512 -tp 8 -pp 8 -vp 8 -ep 1");
+    assert!(uneven.scenario.is_free(FreeSetting::LayersPerStage), "{:?}", uneven.scenario.free);
+}
+
+#[test]
+fn llama_of_nemo_1_has_a_gated_mlp() {
+    let job = config(
+        "torchrun --nproc_per_node=8 megatron_llama_pretraining.py trainer.precision=bf16 trainer.devices=8 \\\n\
+         trainer.num_nodes=1 model.num_layers=40 model.hidden_size=5120 model.ffn_hidden_size=13824 \\\n\
+         model.num_attention_heads=40 model.micro_batch_size=1 model.global_batch_size=32 model.encoder_seq_length=4096\n",
+    );
+    let module = &job.scenario.model.modules[0];
+    assert!(module.gated && !module.tied_embeddings, "{module:?}");
+}
+
+/// The first Qwen counts both inputs of the gate: 11,008 for each.
+#[test]
+fn the_first_qwen_counts_both_inputs_of_the_gate() {
+    let job = config(
+        r#"{"model_type": "qwen", "hidden_size": 4096, "intermediate_size": 22016, "num_attention_heads": 32,
+        "num_hidden_layers": 32, "vocab_size": 151936, "no_bias": true, "tie_word_embeddings": false}"#,
+    );
+    let billions = job.scenario.model.parameters() as f64 / 1e9;
+    assert!((billions - 7.72).abs() < 0.01, "{billions}");
 }

@@ -209,6 +209,9 @@ pub(super) fn sharding_of(name: &str, source: &str, keys: &mut Keys) -> bool {
     true
 }
 
+/// Rank of the adapters in scripts that do not state it, as in those of Qwen and LLaVA.
+const SCRIPT_RANK: &str = "64";
+
 /// Reads arguments of scripts with the trainer: the stage of DeepSpeed-Chat, and adapters without a switch of PEFT.
 fn script(keys: &mut Keys) {
     keys.rename(|key| (key == "zero_stage").then(|| "deepspeed.zero_optimization.stage".to_owned()));
@@ -220,10 +223,18 @@ fn script(keys: &mut Keys) {
     let rank = ["lora_r", "lora_rank"].into_iter().find(|name| is_set(keys, name));
     let is_on = switch.is_none_or(|_| switches.iter().any(|name| is_set(keys, name)) || switch == Some("q_lora"));
     keys.ignore(|key| switches.contains(&key));
-    if let (Some(rank), true, false) = (rank, is_on, keys.has("use_peft")) {
+    if !is_on || keys.has("use_peft") || (rank.is_none() && switch.is_none()) {
+        return;
+    }
+    keys.derive("finetuning_type", if is_quantized { "qlora" } else { "lora" }, "");
+    if let Some(rank) = rank {
         let name = keys.file_name(rank);
-        keys.derive("finetuning_type", if is_quantized { "qlora" } else { "lora" }, "");
         keys.assume(format!("{name} is stated. The script is read as fine-tuning of adapters (LoRA)."));
+    } else {
+        keys.derive("lora_r", SCRIPT_RANK, "");
+        keys.assume(format!(
+            "The rank of the adapters is a default of the script. It is read as {SCRIPT_RANK}; state --lora_r."
+        ));
     }
 }
 
@@ -327,7 +338,7 @@ fn one_node(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigErr
     }
     settings.devices_per_node = settings.devices_per_node.or(visible);
     if settings.devices_per_node.is_some() && settings.nodes.is_none() {
-        keys.assume("The number of nodes is not stated. It is 1, the default of the launcher.");
+        keys.assume(launcher::ONE_NODE);
         settings.nodes = Some(1);
     }
     Ok(())

@@ -4,6 +4,7 @@ use super::{ACCELERATE, DEEPSPEED};
 use crate::job_config::JobConfigError;
 use crate::job_config::keys::Keys;
 use crate::job_config::settings::{Settings, Sharding, within_node};
+use planner::training::Framework;
 
 /// Keys of the devices over which data parallelism shards.
 const SHARD_DEGREES: [&str; 2] = ["accelerate.parallelism_config.parallelism_config_dp_shard_size", "dp_shard_size"];
@@ -35,6 +36,7 @@ pub(super) fn read(keys: &mut Keys, settings: &mut Settings) -> Result<bool, Job
     }
     settings.overlapped_gradients = Some(true);
     settings.zero = Some(if is_deepspeed {
+        settings.framework = Some(Framework::Deepspeed);
         deepspeed(keys, settings, has_file, named.as_deref())?
     } else if is_fsdp {
         fsdp(keys, settings, strategies.as_deref().unwrap_or_default(), &backend)?
