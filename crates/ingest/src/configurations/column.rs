@@ -114,7 +114,7 @@ pub(super) const PRECISION: Column = word("precision", &["bf16", "fp16", "fp8", 
 pub(super) const FSDP: Column = flag("fsdp", "false");
 pub(super) const FRAMEWORK: Column = name(
     "framework",
-    "megatron, megatron_deepspeed, torchtitan, fsdp, nanotron, hugging_face or internevo",
+    "megatron, megatron_deepspeed, torchtitan, fsdp, nanotron, hugging_face, deepspeed or internevo",
     "fsdp if fsdp is true, else megatron",
 );
 pub(super) const EXECUTION: Column =
