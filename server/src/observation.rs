@@ -3,8 +3,10 @@
 
 mod calibration;
 mod comparison;
+mod contradictions;
 mod job;
 mod log;
+mod pauses;
 
 pub(crate) use calibration::calibrated;
 pub(crate) use comparison::compared;
