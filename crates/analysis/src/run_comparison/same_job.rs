@@ -134,8 +134,8 @@ impl JobQuantity {
             Self::TokensPerStep => "tokens per step",
             Self::Devices => "devices",
             Self::FlopsPerStep => "FLOPs per step",
-            Self::PeakTflops => "TFLOP/s below the device peak",
-            Self::DeviceMemory => "memory below the device memory",
+            Self::PeakTflops => "TFLOP/s per device",
+            Self::DeviceMemory => "memory per device in GiB",
             Self::Layers => "layers of the model",
             Self::HiddenSize => "hidden size of the model",
             Self::FeedForwardSize => "feed-forward size of the model",
@@ -148,6 +148,22 @@ impl JobQuantity {
             Self::Device => "device",
             Self::Layout => "layout",
         }
+    }
+}
+
+impl JobQuantity {
+    /// Returns the sentence of an agreement for quantities with a limit of the device; `None` for quantities that are equal.
+    const fn within_limit(self) -> Option<&'static str> {
+        match self {
+            Self::PeakTflops => Some("TFLOP/s are below the device peak"),
+            Self::DeviceMemory => Some("memory is below the device memory"),
+            _ => None,
+        }
+    }
+
+    /// True if the planned value is a limit of the device.
+    pub const fn is_limited(self) -> bool {
+        self.within_limit().is_some()
     }
 }
 
@@ -240,16 +256,18 @@ impl JobComparison {
 
     /// Names the quantities that agree, and those that were not checked.
     pub fn summary(&self) -> String {
-        let names = |agreement: Agreement| {
-            let checks = self.checks.iter().filter(|check| check.agreement == agreement);
-            checks.map(|check| check.quantity.name()).collect::<Vec<_>>().join(", ")
-        };
-        let (same, unchecked) = (names(Agreement::Same), names(Agreement::NotChecked));
-        let agree = if same.is_empty() {
+        let with = |agreement| self.checks.iter().filter(move |check: &&JobCheck| check.agreement == agreement);
+        let joined = |names: Vec<&str>| names.join(", ");
+        let same = with(Agreement::Same).filter(|check| !check.quantity.is_limited());
+        let same = joined(same.map(|check| check.quantity.name()).collect());
+        let unchecked = joined(with(Agreement::NotChecked).map(|check| check.quantity.name()).collect());
+        let mut parts = vec![if same.is_empty() {
             "The log does not state enough to check that run and plan are the same job".to_owned()
         } else {
             format!("Log and plan agree in: {same}")
-        };
+        }];
+        parts.extend(with(Agreement::Same).filter_map(|check| check.quantity.within_limit()).map(str::to_owned));
+        let agree = parts.join("; ");
         if unchecked.is_empty() { format!("{agree}.") } else { format!("{agree}. Not checked: {unchecked}.") }
     }
 

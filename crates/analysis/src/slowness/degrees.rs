@@ -11,7 +11,7 @@ use crate::run_comparison::PredictedPhases;
 use planscope_plan::scenario::{PlannerKind, ValidScenario};
 
 /// Most simulated degrees between two of the grid.
-const STEPS_BETWEEN: u32 = 5;
+const STEPS_BETWEEN: u32 = 6;
 /// Difference between effect and gap, relative to the gap, at which the search ends.
 const PRECISION: f64 = 0.02;
 
@@ -59,9 +59,11 @@ pub(super) fn closest(base: &Base<'_>, suspect: &Suspect, watch: &Watch<'_>) -> 
         below = Some(point);
     }
     let (Some(range), Some(mut low), Some(mut high)) = (&suspect.range, below, above) else { return Ok(best) };
-    for _ in 0..STEPS_BETWEEN {
-        // The secant through both effects, away from the known degrees.
-        let share = ((base.gap_s - low.1) / (high.1 - low.1)).clamp(0.1, 0.9);
+    for step in 0..STEPS_BETWEEN {
+        // The secant through both effects, away from the known degrees. Hidden time has no effect up to some degree, where
+        // the secant converges slowly: every other step bisects.
+        let secant = (base.gap_s - low.1) / (high.1 - low.1);
+        let share = if step % 2 == 0 { secant.clamp(0.1, 0.9) } else { 0.5 };
         let degree = (range.degree)(low.0 + share * (high.0 - low.0));
         // Values are rounded as in their titles.
         if [low.0, high.0].iter().any(|known| (known - degree.value).abs() < f64::EPSILON * known.abs()) {

@@ -229,7 +229,7 @@ fn advice_is_for_the_device_and_the_framework() {
     assert!(!nvidia.contains("tensor-parallel") && !nvidia.contains("pipeline") && !nvidia.contains("samples of"));
     let amd = texts("mi300x", "hugging_face");
     assert!(amd.contains("amd-smi") && amd.contains("rccl-tests"), "{amd}");
-    let tpu = texts("tpu-v5p", "fsdp");
+    let tpu = texts("tpu-v5p", "megatron");
     for text in [amd, tpu.clone()] {
         assert!(!text.contains("nvidia-smi") && !text.contains(" nccl-tests") && !text.contains("CUDA"), "{text}");
         assert!(!text.contains("Megatron") && !text.contains("samples of"), "{text}");

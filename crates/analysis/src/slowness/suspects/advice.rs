@@ -95,19 +95,19 @@ impl Advice {
     }
 
     pub(super) const fn stages(self) -> &'static str {
-        match self.framework {
-            Framework::Megatron | Framework::MegatronDeepspeed => {
+        match (self.vendor, self.framework) {
+            (Vendor::Nvidia | Vendor::Amd, Framework::Megatron | Framework::MegatronDeepspeed) => {
                 "Compare the forward times of the pipeline ranks: a trace of each, or the timers of all ranks \
-                 (--timing-log-option all of Megatron-LM)."
+                 (in Megatron-LM: --timing-log-option all)."
             }
             _ => "Compare the forward times of the pipeline ranks in a trace of each.",
         }
     }
 
     pub(super) const fn reading(self) -> &'static str {
-        match self.framework {
-            Framework::Megatron | Framework::MegatronDeepspeed => {
-                "Run some steps on synthetic data (--mock-data of Megatron-LM). Look for idle time before the first forward \
+        match (self.vendor, self.framework) {
+            (Vendor::Nvidia | Vendor::Amd, Framework::Megatron | Framework::MegatronDeepspeed) => {
+                "Run some steps on synthetic data (in Megatron-LM: --mock-data). Look for idle time before the first forward \
                  kernel of a microbatch in a profiler trace."
             }
             _ => {

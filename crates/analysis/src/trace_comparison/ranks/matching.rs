@@ -102,9 +102,9 @@ fn unequal(by_group: &BTreeMap<(&str, &str), Vec<Kernel>>, recorded: &[&Recorded
         let group = if group.is_empty() { String::new() } else { format!(" of group {group}") };
         (least.1 < most.1).then(|| {
             format!(
-                "The traces have different numbers of collectives: {operation}{group} occurs {} times on rank {} and {} times on rank {}. \
+                "The traces have different numbers of collectives: {operation}{group} on rank {}: {}, rank {}: {}. \
                  They can cover different steps, or a rank can have another schedule.",
-                most.1, recorded[*most.0].rank, least.1, recorded[*least.0].rank
+                recorded[*most.0].rank, most.1, recorded[*least.0].rank, least.1
             )
         })
     })

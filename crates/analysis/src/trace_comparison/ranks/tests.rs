@@ -80,8 +80,8 @@ fn incomplete_traces_are_noted() {
     let notes = ranks(&incomplete, 0).expect("shared").notes.join("\n");
     for text in [
         "2 device slices of rank1.json",
-        "2 of 5 ranks have no trace: 3, 4.",
-        "2 times on rank 1 and 1 times on rank 2",
+        "Of 5 ranks, these have no trace: 3, 4.",
+        "rank 1: 2, rank 2: 1",
     ] {
         assert!(notes.contains(text), "{text}: {notes}");
     }
