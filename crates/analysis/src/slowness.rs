@@ -48,8 +48,8 @@ pub enum Measured {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Relation {
-    /// More FLOPs, with recomputation, than the peak of the devices for the number format of the job: the measurement is
-    /// of another job.
+    /// More FLOPs, with recomputation, than the peak of the devices for the number format of the job: the measurement
+    /// is of another job.
     Impossible,
     /// At least 3 % faster than predicted.
     Faster,
@@ -263,8 +263,8 @@ pub fn explain(
 /// Largest share of the peak that a step reaches. Published steps are below 0.8.
 const REACHED: f64 = 0.9;
 
-/// True if the measured rate exceeds the peak of the number format. Recomputed operations count. Kernels can skip half of
-/// the scores of a causal mask: without these, a rate above 90 % of the peak is not reached either.
+/// True if the measured rate exceeds the peak of the number format. Recomputed operations count. Kernels can skip half
+/// of the scores of a causal mask: without these, a rate above 90 % of the peak is not reached either.
 fn is_impossible(scenario: &Scenario, plan: &Planned, measured_s: f64) -> bool {
     let scale = plan.metrics.iteration_s / measured_s / product_peak_tflops(scenario);
     let counted = by_formula(scenario, plan);

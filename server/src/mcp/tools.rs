@@ -141,8 +141,8 @@ impl Tools {
     }
 
     #[tool(
-        description = "Compare two training configurations: memory, step time, tokens/s, MFU, and the probability that the first is \
-                       faster. With different batches, tokens/s are compared.",
+        description = "Compare two training configurations: memory, step time, tokens/s, MFU, and the probability that \
+                       the first is faster. With different batches, tokens/s are compared.",
         output_schema = schema_for_output::<CompareAnswer>()
     )]
     async fn compare(&self, Parameters(CompareArguments { a, b }): Parameters<CompareArguments>) -> CallToolResult {
@@ -260,8 +260,8 @@ fn faster(a: &Planned, b: &Planned) -> (f64, String) {
     scaled.metrics.iteration_s *= a_tokens / b_tokens;
     let probability = probability_faster(a, &scaled);
     let text = format!(
-        "the batches differ: {a_tokens:.0} tokens per step in a, {b_tokens:.0} in b. Tokens/s are compared: {:.0} in a, {:.0} in b; \
-         probability that a is faster: {:.0} %",
+        "the batches differ: {a_tokens:.0} tokens per step in a, {b_tokens:.0} in b. Tokens/s are compared: {:.0} in \
+         a, {:.0} in b; probability that a is faster: {:.0} %",
         a.metrics.tokens_per_s,
         b.metrics.tokens_per_s,
         100.0 * probability

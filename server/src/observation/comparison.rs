@@ -273,13 +273,13 @@ fn phase_residuals(
     let mut notes = Vec::new();
     match context.whose() {
         TimerRanks::LastRank => notes.push(
-            "Timers are of the one rank that prints. They are compared with the last rank of the pipeline, mean over replicas. Waiting \
-             after the last backward pass is included in gradient reduction or optimizer."
+            "Timers are of the one rank that prints. They are compared with the last rank of the pipeline, mean over \
+             replicas. Waiting after the last backward pass is included in gradient reduction or optimizer."
                 .to_owned(),
         ),
         TimerRanks::Slowest => notes.push(
-            "Each row shows the slowest rank, in the log and in the plan. Sends and receives are not compared: their slowest ranks \
-             differ."
+            "Each row shows the slowest rank, in the log and in the plan. Sends and receives are not compared: their \
+             slowest ranks differ."
                 .to_owned(),
         ),
     }

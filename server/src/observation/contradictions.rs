@@ -20,14 +20,15 @@ pub(super) fn notes(context: &RunContext, selected: &[&RunPoint], phases: &[Phas
     let mut notes = Vec::new();
     notes.extend(step_s.and_then(|step_s| long_timer(phases, step_s)).map(|phase| {
         format!(
-            "The timers of {} are {:.3}\u{202f}s per step, longer than the step. They are not used to find causes: check their unit.",
+            "The timers of {} are {:.3}\u{202f}s per step, longer than the step. They are not used to find causes: \
+             check their unit.",
             phase.phase, phase.measured_s
         )
     }));
     notes.extend(long_reading(phases).map(|(read_s, forward_s)| {
         format!(
-            "The timer of the reading of batches is {read_s:.3}\u{202f}s per step, but forward compute, which contains it, is \
-             {forward_s:.3}\u{202f}s. The timer of the reading is not used."
+            "The timer of the reading of batches is {read_s:.3}\u{202f}s per step, but forward compute, which contains \
+             it, is {forward_s:.3}\u{202f}s. The timer of the reading is not used."
         )
     }));
     notes.extend(utilisation(context, figure(|point| point.mfu), step_s));
@@ -67,8 +68,8 @@ fn utilisation(context: &RunContext, logged: Option<f64>, step_s: Option<f64>) -
     let high = formulas.iter().map(|it| scale * it.of_dense_peak).fold(0.0, f64::max);
     (logged > TOLERANCE * high || logged * TOLERANCE < low).then(|| {
         format!(
-            "The log states {} MFU, but its step time gives {} to {} by the known formulas. Check the peak and the FLOP count of the \
-             trainer.",
+            "The log states {} MFU, but its step time gives {} to {} by the known formulas. Check the peak and the \
+             FLOP count of the trainer.",
             percent(logged),
             percent(low),
             percent(high)
@@ -85,8 +86,9 @@ fn device_rate(context: &RunContext, step_s: Option<f64>) -> Option<String> {
     let then = now / devices;
     (is_total && now > FAR && (1.0 / FAR..FAR).contains(&then)).then(|| {
         format!(
-            "The tokens per second of the log are taken as those of the job, which gives {step_s:.3}\u{202f}s per step. If they are per \
-             device, a step takes {per_device:.3}\u{202f}s: give the rate as --tokens-per-s (tokens_per_s_per_device in the API)."
+            "The tokens per second of the log are taken as those of the job, which gives {step_s:.3}\u{202f}s per \
+             step. If they are per device, a step takes {per_device:.3}\u{202f}s: give the rate as --tokens-per-s \
+             (tokens_per_s_per_device in the API)."
         )
     })
 }
@@ -105,7 +107,8 @@ fn slow_rank(selected: &[&RunPoint]) -> Option<String> {
     let rank = counts.first()?.0;
     let timers: Vec<&str> = counts.iter().filter(|(known, ..)| *known == rank).map(|(_, name, _)| *name).collect();
     Some(format!(
-        "Rank {rank} is at least 10\u{202f}% slower than the median of the ranks in: {}. Compare its device with the others first.",
+        "Rank {rank} is at least 10\u{202f}% slower than the median of the ranks in: {}. Compare its device with the \
+         others first.",
         timers.join(", ")
     ))
 }

@@ -118,8 +118,8 @@ pub(crate) fn check_log(
     let mut comparison = compared(&context, part.map(|(part, _)| part));
     if measured_step(&comparison).is_none() {
         comparison.notes.push(
-            "The log has no step time, and no rate or time of day that gives one, so no time is compared. Give the measured time of a step \
-             (--step-time, step_s in the API), or the tokens per second and device."
+            "The log has no step time, and no rate or time of day that gives one, so no time is compared. Give the \
+             measured time of a step (--step-time, step_s in the API), or the tokens per second and device."
                 .to_owned(),
         );
     }

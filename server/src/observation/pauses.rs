@@ -45,9 +45,9 @@ pub(super) fn note(points: &[RunPoint], sifted: &Sifted, segment: Option<u32>) -
         .filter_map(|&index| points[index].step_s)
         .collect();
     Some(format!(
-        "The mean time per step is {:.3}\u{202f}s, the median of regular steps is {:.3}\u{202f}s. {:.0}\u{202f}% of the time is outside of \
-         regular steps: {slow_s:.1}\u{202f}s in slow steps, {between_s:.1}\u{202f}s between steps. Look for checkpoints, evaluation and \
-         waiting for data.",
+        "The mean time per step is {:.3}\u{202f}s, the median of regular steps is {:.3}\u{202f}s. {:.0}\u{202f}% of \
+         the time is outside of regular steps: {slow_s:.1}\u{202f}s in slow steps, {between_s:.1}\u{202f}s between \
+         steps. Look for checkpoints, evaluation and waiting for data.",
         all_s / steps,
         median(&regular)?,
         100.0 * outside_s / all_s

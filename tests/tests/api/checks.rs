@@ -156,8 +156,8 @@ fn log(batch: u32, step_ms: f64, backward_ms: f64) -> String {
         format!(
             " iteration {step:8}/    1000 | consumed samples: {:12} | elapsed time per iteration (ms): {step_ms:.1} | \
              learning rate: 1.000E-04 | global batch size: {batch:5} | lm loss: 2.0E+00 |\n\
-             time (ms) | forward-compute: {:.2} | backward-compute: {backward_ms:.2} | backward-params-all-reduce: 2.00 | \
-             optimizer: 5.00 | batch-generator: {:.2}\n",
+             time (ms) | forward-compute: {:.2} | backward-compute: {backward_ms:.2} | backward-params-all-reduce: \
+             2.00 | optimizer: 5.00 | batch-generator: {:.2}\n",
             step * batch,
             0.4 * step_ms,
             0.3 * step_ms

@@ -152,7 +152,8 @@ impl JobQuantity {
 }
 
 impl JobQuantity {
-    /// Returns the sentence of an agreement for quantities with a limit of the device; `None` for quantities that are equal.
+    /// Returns the sentence of an agreement for quantities with a limit of the device; `None` for quantities that are
+    /// equal.
     const fn within_limit(self) -> Option<&'static str> {
         match self {
             Self::PeakTflops => Some("TFLOP/s are below the device peak"),

@@ -30,8 +30,8 @@ pub(super) struct Base<'a> {
 
 /// Returns the degree of a suspect whose effect is closest to the gap. `None` if no degree can be planned.
 ///
-/// The degrees of the grid are simulated up to the first one with a larger effect than the gap. A cause with a continuous
-/// degree is then simulated between this degree and the one before.
+/// The degrees of the grid are simulated up to the first one with a larger effect than the gap. A cause with a
+/// continuous degree is then simulated between this degree and the one before.
 pub(super) fn closest(base: &Base<'_>, suspect: &Suspect, watch: &Watch<'_>) -> Result<Option<Cause>, AnalysisError> {
     let missed = |cause: &Cause| (cause.explains_s - base.gap_s).abs();
     let mut best: Option<Cause> = None;
@@ -60,8 +60,8 @@ pub(super) fn closest(base: &Base<'_>, suspect: &Suspect, watch: &Watch<'_>) -> 
     }
     let (Some(range), Some(mut low), Some(mut high)) = (&suspect.range, below, above) else { return Ok(best) };
     for step in 0..STEPS_BETWEEN {
-        // The secant through both effects, away from the known degrees. Hidden time has no effect up to some degree, where
-        // the secant converges slowly: every other step bisects.
+        // The secant through both effects, away from the known degrees. Hidden time has no effect up to some degree,
+        // where the secant converges slowly: every other step bisects.
         let secant = (base.gap_s - low.1) / (high.1 - low.1);
         let share = if step % 2 == 0 { secant.clamp(0.1, 0.9) } else { 0.5 };
         let degree = (range.degree)(low.0 + share * (high.0 - low.0));

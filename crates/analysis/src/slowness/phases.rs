@@ -48,8 +48,8 @@ impl LatePhase {
 }
 
 impl Slowness {
-    /// Adds the timer of the reading of batches, in s per step, to the causes of a slower run. It replaces the simulated
-    /// reading of data, and explains at most the gap.
+    /// Adds the timer of the reading of batches, in s per step, to the causes of a slower run. It replaces the
+    /// simulated reading of data, and explains at most the gap.
     pub fn add_reading_timer(&mut self, scenario: &Scenario, read_s: f64) {
         self.causes.retain(|cause| !cause.is_reading());
         let gap_s = self.measured_s - self.predicted_s;
@@ -72,8 +72,8 @@ impl Slowness {
         self.causes.sort_by(|a, b| missed(a).total_cmp(&missed(b)));
     }
 
-    /// Compares the causes of a slower run with the timed phases, which do not overlap. The rest of the gap is in the part
-    /// of the step without timers.
+    /// Compares the causes of a slower run with the timed phases, which do not overlap. The rest of the gap is in the
+    /// part of the step without timers.
     ///
     /// A cause is contradicted if less than half of its effect is in late phases. The others are sorted by the sum over
     /// the phases of the difference between the measured gap and the change that the cause makes. Without timed phases,
@@ -131,8 +131,8 @@ pub(super) fn in_forward(shifts: Vec<PhaseShift>) -> Vec<PhaseShift> {
     forward.into_iter().chain(others).collect()
 }
 
-/// Returns the changes of the phases of `steps` steps of a plan. Waiting between pipeline ranks is the rest of the step.
-/// Changes below a thousandth of the step are left out.
+/// Returns the changes of the phases of `steps` steps of a plan. Waiting between pipeline ranks is the rest of the
+/// step. Changes below a thousandth of the step are left out.
 pub(super) fn shifts(plan: &Planned, steps: f64, base: &Base<'_>) -> Vec<PhaseShift> {
     let changed = predicted_phases(plan, TimerRanks::Slowest, None);
     let shift = |phase: Phase| Some((phase, steps * changed.for_phase(phase)? - base.phases.for_phase(phase)?));

@@ -116,8 +116,8 @@ fn gap(phase: Phase, seconds: f64) -> PhaseGap<'static> {
     PhaseGap { phase: phase.name(), seconds }
 }
 
-/// A run that is slow in the gradient reduction has a slow network first; for a run that is late in forward and backward,
-/// the timers contradict it, although both runs are equally slow.
+/// A run that is slow in the gradient reduction has a slow network first; for a run that is late in forward and
+/// backward, the timers contradict it, although both runs are equally slow.
 #[test]
 fn late_phases_order_the_causes() {
     let slow = predicted_s(&valid(12.5));

@@ -211,7 +211,8 @@ fn missing(recorded: &[&Recorded]) -> Option<String> {
     let more = if count > MAX_LISTED { " and others" } else { "" };
     (count > 0).then(|| {
         format!(
-            "Of {world} ranks, these have no trace: {}{more}. A rank without a trace can be the one that the others wait for.",
+            "Of {world} ranks, these have no trace: {}{more}. A rank without a trace can be the one that the others \
+             wait for.",
             listed.join(", ")
         )
     })

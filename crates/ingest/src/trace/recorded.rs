@@ -14,8 +14,8 @@ const ALL_WAIT: [&str; 5] = ["allreduce", "allgather", "reducescatter", "alltoal
 /// Other operations.
 const ROOTED: [&str; 6] = ["broadcast", "reduce", "gather", "scatter", "send", "recv"];
 
-/// Returns the activity of every device. Slices that occur twice count once. The rank is that of the device's process, otherwise `rank`
-/// if the trace has one device, otherwise the position of the device.
+/// Returns the activity of every device. Slices that occur twice count once. The rank is that of the device's process,
+/// otherwise `rank` if the trace has one device, otherwise the position of the device.
 pub fn recorded(trace: &Trace, name: &str, rank: Option<u32>) -> Vec<Recorded> {
     let launches = Launches::find(trace);
     let steps = Steps::new(trace);

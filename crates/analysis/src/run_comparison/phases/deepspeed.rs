@@ -1,7 +1,7 @@
 //! Timers of `wall_clock_breakdown` of DeepSpeed.
 //!
-//! `bwd` contains `bwd_inner` and `bwd_allreduce`, and `step` contains the timers of the optimizer. Timers with the ending
-//! `_microstep` are of microbatches, and the timers without it are of the step. Older versions have long names.
+//! `bwd` contains `bwd_inner` and `bwd_allreduce`, and `step` contains the timers of the optimizer. Timers with the
+//! ending `_microstep` are of microbatches, and the timers without it are of the step. Older versions have long names.
 
 use super::{Phase, PhaseTimes, Timed};
 
@@ -21,8 +21,8 @@ pub(super) fn is_timer(name: &str) -> bool {
     [&FORWARD[..], &BACKWARD, &INNER, &REDUCTION, &STEP, &OPTIMIZER].iter().any(|names| names.contains(&name))
 }
 
-/// Returns the phases, or `None` if the timers are not of DeepSpeed. Timers of microbatches count only if there is no timer
-/// of the step.
+/// Returns the phases, or `None` if the timers are not of DeepSpeed. Timers of microbatches count only if there is no
+/// timer of the step.
 pub(super) fn phase_times(timers: &[Timed<'_>]) -> Option<Vec<PhaseTimes>> {
     let is_own = |name: &str| {
         name.ends_with(MICROBATCH)

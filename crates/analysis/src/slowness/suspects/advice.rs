@@ -36,15 +36,16 @@ impl Advice {
     pub(super) const fn clocks(self) -> &'static str {
         match self.vendor {
             Vendor::Nvidia => {
-                "Read clocks, power and throttle reasons of every device during a step (nvidia-smi -q -d CLOCK,PERFORMANCE). One \
-                 slow device delays all others."
+                "Read clocks, power and throttle reasons of every device during a step (nvidia-smi -q -d \
+                 CLOCK,PERFORMANCE). One slow device delays all others."
             }
             Vendor::Amd => {
-                "Read clocks, power and temperature of every device during a step (amd-smi metric --clock --power --temperature). \
-                 One slow device delays all others."
+                "Read clocks, power and temperature of every device during a step (amd-smi metric --clock --power \
+                 --temperature). One slow device delays all others."
             }
             Vendor::Other => {
-                "Compare the times of the same kernel on all devices in a profiler trace. One slow device delays all others."
+                "Compare the times of the same kernel on all devices in a profiler trace. One slow device delays all \
+                 others."
             }
         }
     }
@@ -52,12 +53,12 @@ impl Advice {
     pub(super) const fn network(self) -> &'static str {
         match self.vendor {
             Vendor::Nvidia => {
-                "Run all_reduce_perf and all_gather_perf of nccl-tests over all nodes, and check that NCCL uses the network cards \
-                 (NCCL_DEBUG=INFO)."
+                "Run all_reduce_perf and all_gather_perf of nccl-tests over all nodes, and check that NCCL uses the \
+                 network cards (NCCL_DEBUG=INFO)."
             }
             Vendor::Amd => {
-                "Run all_reduce_perf and all_gather_perf of rccl-tests over all nodes, and check that RCCL uses the network cards \
-                 (NCCL_DEBUG=INFO)."
+                "Run all_reduce_perf and all_gather_perf of rccl-tests over all nodes, and check that RCCL uses the \
+                 network cards (NCCL_DEBUG=INFO)."
             }
             Vendor::Other => "Measure all-reduce and all-gather over all nodes without a model.",
         }
@@ -76,8 +77,8 @@ impl Advice {
     pub(super) const fn host(self) -> &'static str {
         match self.vendor {
             Vendor::Nvidia | Vendor::Amd => {
-                "Look for gaps between kernels in a profiler trace while the CPU thread launches. Compile the model or capture \
-                 graphs of kernels, and check the number of CPU threads per process."
+                "Look for gaps between kernels in a profiler trace while the CPU thread launches. Compile the model or \
+                 capture graphs of kernels, and check the number of CPU threads per process."
             }
             Vendor::Other => {
                 "Look for gaps between kernels in a profiler trace while the host waits or compiles again."
@@ -107,12 +108,12 @@ impl Advice {
     pub(super) const fn reading(self) -> &'static str {
         match (self.vendor, self.framework) {
             (Vendor::Nvidia | Vendor::Amd, Framework::Megatron | Framework::MegatronDeepspeed) => {
-                "Run some steps on synthetic data (in Megatron-LM: --mock-data). Look for idle time before the first forward \
-                 kernel of a microbatch in a profiler trace."
+                "Run some steps on synthetic data (in Megatron-LM: --mock-data). Look for idle time before the first \
+                 forward kernel of a microbatch in a profiler trace."
             }
             _ => {
-                "Run some steps on synthetic data. Look for idle time before the first forward kernel of a microbatch in a \
-                 profiler trace."
+                "Run some steps on synthetic data. Look for idle time before the first forward kernel of a microbatch \
+                 in a profiler trace."
             }
         }
     }

@@ -79,8 +79,8 @@ fn stages(scenario: &Scenario, advice: Advice) -> Option<Suspect> {
 }
 
 /// Samples of different lengths up to the context length, with the planned mean. Programs for pre-training concatenate
-/// documents to sequences of equal length, so only trainers with one sample per sequence have this cause. Padded samples
-/// have the same work at any length.
+/// documents to sequences of equal length, so only trainers with one sample per sequence have this cause. Padded
+/// samples have the same work at any length.
 fn lengths(scenario: &Scenario) -> Option<Suspect> {
     let workload = &scenario.workload;
     if scenario.training.framework != Framework::HuggingFace || workload.packing != Packing::Single {
@@ -103,8 +103,8 @@ fn lengths(scenario: &Scenario) -> Option<Suspect> {
         0.0,
         grid,
         degree,
-        "Compare the tokens of the microbatches of different replicas. If they differ, deal the sequences by length, or pack \
-         them.",
+        "Compare the tokens of the microbatches of different replicas. If they differ, deal the sequences by length, \
+         or pack them.",
     ))
 }
 
@@ -138,7 +138,8 @@ fn experts(scenario: &Scenario) -> Vec<Suspect> {
             skew.max(1.0),
             grid,
             degree,
-            "Log the tokens of each expert, or compare the grouped products of the expert-parallel ranks in their traces.",
+            "Log the tokens of each expert, or compare the grouped products of the expert-parallel ranks in their \
+             traces.",
         )
     };
     modules.filter_map(|(index, module)| Some((index, module.moe?.skew))).map(suspect).collect()

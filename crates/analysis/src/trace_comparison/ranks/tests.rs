@@ -78,11 +78,7 @@ fn incomplete_traces_are_noted() {
     incomplete[1].duplicates = 2;
     incomplete[2].slices.truncate(2);
     let notes = ranks(&incomplete, 0).expect("shared").notes.join("\n");
-    for text in [
-        "2 device slices of rank1.json",
-        "Of 5 ranks, these have no trace: 3, 4.",
-        "rank 1: 2, rank 2: 1",
-    ] {
+    for text in ["2 device slices of rank1.json", "Of 5 ranks, these have no trace: 3, 4.", "rank 1: 2, rank 2: 1"] {
         assert!(notes.contains(text), "{text}: {notes}");
     }
 }
