@@ -131,7 +131,7 @@ pub(crate) fn read_settings(read: Vec<job_config::ReadSetting>) -> Vec<ReadSetti
 /// single step, which another text can look like.
 fn log_steps(files: &[(&str, &[u8])]) -> Option<usize> {
     let [(_, text)] = files else { return None };
-    let points = crate::live::log_points(text).ok()?;
+    let (points, _) = crate::live::log_points(text).ok()?;
     Some(points.len()).filter(|&steps| steps > 1)
 }
 

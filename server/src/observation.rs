@@ -3,8 +3,10 @@
 
 mod calibration;
 mod comparison;
+mod contradictions;
 mod job;
 mod log;
+mod pauses;
 
 pub(crate) use calibration::calibrated;
 pub(crate) use comparison::compared;
@@ -142,7 +144,11 @@ pub(crate) fn difference(check: &JobCheck) -> String {
     }
     let number = |value: f64| if value < 1e9 { format!("{value:.0}") } else { format!("{value:.3e}") };
     let measured = check.measured.map_or_else(|| "none".to_owned(), number);
-    format!("{name} {measured} in the log, {} in the plan", number(check.planned))
+    let planned = number(check.planned);
+    if check.quantity.is_limited() {
+        return format!("{name} {measured} in the log, above the {planned} of the device");
+    }
+    format!("{name} {measured} in the log, {planned} in the plan")
 }
 
 /// Cancels planning when the cancellation check is true.

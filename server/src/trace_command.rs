@@ -18,7 +18,7 @@ use crate::traces::tables::{self, Table};
 
 /// Returns the activity of a rank in a trace.
 pub(crate) fn activity(file: &Path, rank: Option<u32>) -> anyhow::Result<Recorded> {
-    let ranks = load(file, Unit::Us)?;
+    let ranks = load(file, Unit::Us)?.ranks;
     // The only device has the rank that the user states.
     let wanted = rank.filter(|_| ranks.len() > 1);
     one(ranks, wanted)
@@ -33,11 +33,12 @@ pub fn run(arguments: &TraceArguments) -> anyhow::Result<ExitCode> {
     }
     let mut out = std::io::stdout().lock();
     if arguments.ranks {
-        let ranks = numbered(ranks);
+        let ranks = numbered(ranks)?;
         let most = if arguments.csv.is_some() { usize::MAX } else { arguments.rows };
         let report = trace_comparison::ranks(&ranks, most)?;
         return show(&mut out, arguments, &report, tables::ranks(&report), &text::straggler(&report));
     }
+    let ranks: Vec<Vec<Recorded>> = ranks.into_iter().map(|file| file.ranks).collect();
     if arguments.compare {
         let [before, after] = <[Vec<Recorded>; 2]>::try_from(ranks)
             .map_err(|files| anyhow::anyhow!("--compare takes two traces, not {}", files.len()))?;
@@ -76,7 +77,15 @@ fn show(
     Ok(ExitCode::SUCCESS)
 }
 
-fn load(file: &Path, unit: Unit) -> anyhow::Result<Vec<Recorded>> {
+/// Ranks of a file.
+struct Loaded {
+    name: String,
+    ranks: Vec<Recorded>,
+    /// Rank that the file or its name states.
+    stated: Option<u32>,
+}
+
+fn load(file: &Path, unit: Unit) -> anyhow::Result<Loaded> {
     let unit = match unit {
         Unit::Us => TimeUnit::Microseconds,
         Unit::Ms => TimeUnit::Milliseconds,
@@ -89,11 +98,12 @@ fn load(file: &Path, unit: Unit) -> anyhow::Result<Vec<Recorded>> {
         eprintln!("{}: the file is truncated; the part before the end was read", file.display());
     }
     let stated = trace.distributed.as_ref().and_then(|job| job.rank);
-    let found = recorded(&trace, &name, stated.or_else(|| rank_in(&name)));
+    let stated = stated.or_else(|| rank_in(&name));
+    let found = recorded(&trace, &name, stated);
     if found.is_empty() {
         eprintln!("{}: no kernels or copies of a device", file.display());
     }
-    Ok(found)
+    Ok(Loaded { name, ranks: found, stated })
 }
 
 /// Returns the number after "rank" in a file name.
@@ -106,14 +116,28 @@ fn rank_in(name: &str) -> Option<u32> {
 
 /// Returns all ranks. Files that state no rank have the rank 0, so equal ranks are replaced by
 /// positions.
-fn numbered(files: Vec<Vec<Recorded>>) -> Vec<Recorded> {
-    let mut ranks: Vec<Recorded> = files.into_iter().flatten().collect();
-    if ranks.len() > 1 && ranks.iter().all(|rank| rank.rank == 0) {
+///
+/// # Errors
+/// Two files state the same rank.
+fn numbered(files: Vec<Loaded>) -> anyhow::Result<Vec<Recorded>> {
+    for (position, file) in files.iter().enumerate() {
+        let same = files[..position].iter().find(|other| file.stated.is_some() && other.stated == file.stated);
+        if let (Some(rank), Some(other)) = (file.stated, same) {
+            bail!(
+                "{} and {} both state rank {rank}: they are of the same rank, or of different runs",
+                other.name,
+                file.name
+            );
+        }
+    }
+    let is_stated = files.iter().any(|file| file.stated.is_some());
+    let mut ranks: Vec<Recorded> = files.into_iter().flat_map(|file| file.ranks).collect();
+    if !is_stated && ranks.len() > 1 && ranks.iter().all(|rank| rank.rank == 0) {
         for (position, rank) in (0..).zip(&mut ranks) {
             rank.rank = position;
         }
     }
-    ranks
+    Ok(ranks)
 }
 
 /// Returns a rank, by default the only one or the first.
@@ -155,7 +179,15 @@ mod tests {
     #[test]
     fn ranks_without_numbers_are_numbered() {
         let with = |rank| vec![Recorded { rank, ..Recorded::default() }];
-        let ranks = |files| numbered(files).iter().map(|rank| rank.rank).collect::<Vec<_>>();
+        let loaded =
+            |(ranks, stated): (Vec<Recorded>, Option<u32>)| Loaded { name: "trace.json".to_owned(), ranks, stated };
+        let all = |files: Vec<(Vec<Recorded>, Option<u32>)>| numbered(files.into_iter().map(loaded).collect());
+        let ranks = |files: Vec<Vec<Recorded>>| {
+            let files = files.into_iter().map(|ranks| (ranks, None)).collect();
+            all(files).expect("different ranks").iter().map(|rank| rank.rank).collect::<Vec<_>>()
+        };
+        let same = all(vec![(with(0), Some(0)), (with(0), Some(0))]).expect_err("one rank").to_string();
+        assert!(same.contains("both state rank 0"), "{same}");
         assert_eq!(ranks(vec![with(0), with(0), with(0)]), [0, 1, 2]);
         assert_eq!(ranks(vec![with(5), with(2)]), [5, 2]);
         let two = || [with(5), with(2)].concat();

@@ -20,6 +20,7 @@ pub use factors::{Evaluation, Factors, FactorsError, Solved, Target, scaled, sol
 pub use flop_formula::{FlopFormula, StepFlops, step_flops};
 pub use phases::{Phase, PhaseTimes, PredictedPhases, Timed, TimerRanks, phase_times, predicted_phases};
 pub use replan::{ReplanError, replan};
+pub(crate) use same_job::product_peak_tflops;
 pub use same_job::{
     Agreement, BaseFormat, Correction, DeviceName, JobCheck, JobComparison, JobQuantity, LoggedJob, PlannedJob,
     StatedLayout, StatedPrecision, compare_jobs, corrected,

@@ -3,18 +3,25 @@
 //! A cause is a property of the run that differs from the scenario, for example a slower network. The seconds that it
 //! explains are the iteration time with the property minus the predicted time, on one global batch.
 
+mod degrees;
+mod phases;
 mod suspects;
+
+pub use phases::{LatePhase, PhaseGap};
 
 use serde::{Deserialize, Serialize};
 
 use crate::analysis::AnalysisError;
-use crate::fit::{FieldChange, Watch, apply, base, document, evaluate, reference_planner};
-use crate::run_comparison::{Phase, PredictedPhases, TimerRanks, predicted_phases};
+use crate::fit::{FieldChange, Watch, base, document, reference_planner};
+use crate::run_comparison::{Phase, TimerRanks, predicted_phases, product_peak_tflops};
 use planscope_core::host::{Cancellation, Workers};
 use planscope_plan::certainty::{self, Interval};
 use planscope_plan::outcome::Planned;
-use planscope_plan::scenario::{PlannerKind, ValidScenario};
-use suspects::{Degree, Suspect, suspects};
+use planscope_plan::scenario::{PlannerKind, Scenario, ValidScenario};
+use planscope_plan::utilisation::{CountedOperations, by_formula};
+
+use degrees::{Base, closest};
+use suspects::suspects;
 
 /// Differences below this share of the predicted time are not explained: they are within the error of predictions.
 const ALIKE: f64 = 0.03;
@@ -41,7 +48,8 @@ pub enum Measured {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Relation {
-    /// More FLOPs than the peak of the devices: the measurement is of another job.
+    /// More FLOPs, with recomputation, than the peak of the devices for the number format of the job: the measurement
+    /// is of another job.
     Impossible,
     /// At least 3 % faster than predicted.
     Faster,
@@ -97,9 +105,15 @@ pub struct Slowness {
     /// Causes with a smaller effect than 3 % of the gap, one title each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub too_small: Vec<String>,
-    /// Causes with a larger effect than the gap, one title each.
+    /// Causes whose mildest degree has a larger effect than the gap, one title each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub too_large: Vec<String>,
+    /// Causes whose effect is mainly in phases that the log times as not late, one title each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub contradicted: Vec<String>,
+    /// Phases with the largest share of the gap, if the log has timers. The largest gap first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub late_phases: Vec<LatePhase>,
     /// True if the time limit was reached before all causes were simulated.
     pub is_partial: bool,
 }
@@ -145,15 +159,6 @@ impl PhaseShift {
     }
 }
 
-/// Measured minus predicted time of a phase.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct PhaseGap<'a> {
-    /// Name of the phase.
-    pub phase: &'a str,
-    /// Difference in s.
-    pub seconds: f64,
-}
-
 impl Cause {
     /// True if the cause is reading of data.
     pub fn is_reading(&self) -> bool {
@@ -166,21 +171,6 @@ impl Slowness {
     /// prediction.
     pub fn is_inside_interval(&self) -> bool {
         (self.interval_s.low..=self.interval_s.high).contains(&self.measured_s)
-    }
-
-    /// Sorts the causes by how well they explain which phases are late: by the sum over the phases of the difference
-    /// between the measured gap and the change that the cause makes. Fewer than two phases say nothing, and the order
-    /// stays.
-    pub fn rank_by_phases(&mut self, gaps: &[PhaseGap<'_>]) {
-        if gaps.len() < 2 {
-            return;
-        }
-        let shift = |cause: &Cause, gap: &PhaseGap<'_>| {
-            cause.phases.iter().find(|shift| shift.phase == gap.phase).map_or(0.0, |shift| shift.seconds)
-        };
-        let missed = |cause: &Cause| gaps.iter().map(|gap| (gap.seconds - shift(cause, gap)).abs()).sum::<f64>();
-        self.causes.sort_by(|a, b| missed(a).total_cmp(&missed(b)));
-        self.order = CauseOrder::Phases;
     }
 }
 
@@ -213,7 +203,7 @@ pub fn explain(
     };
     let measured_mfu = metrics.mfu * predicted_s / measured_s;
     let gap_s = measured_s - predicted_s;
-    let relation = if measured_mfu > 1.0 {
+    let relation = if is_impossible(valid.scenario(), &plan, measured_s) {
         Relation::Impossible
     } else if gap_s < -ALIKE * predicted_s {
         Relation::Faster
@@ -234,15 +224,24 @@ pub fn explain(
         order: CauseOrder::ClosestEffect,
         too_small: Vec::new(),
         too_large: Vec::new(),
+        contradicted: Vec::new(),
+        late_phases: Vec::new(),
         is_partial: false,
     };
     if relation != Relation::Slower {
         return Ok(slowness);
     }
-    let phases = predicted_phases(&plan, TimerRanks::Slowest, None);
+    let base = Base {
+        document: &document,
+        valid,
+        planner,
+        predicted_s,
+        gap_s,
+        phases: predicted_phases(&plan, TimerRanks::Slowest, None),
+    };
     let is_rate = !matches!(measured, Measured::StepS(_));
     for suspect in suspects(valid.scenario(), is_rate) {
-        match closest(&document, valid, planner, &suspect, (predicted_s, gap_s, phases), &watch) {
+        match closest(&base, &suspect, &watch) {
             Ok(Some(cause)) if (MIN_SHARE..=MAX_SHARE).contains(&(cause.explains_s / gap_s)) => {
                 slowness.causes.push(cause);
             }
@@ -261,51 +260,19 @@ pub fn explain(
     Ok(slowness)
 }
 
-/// Returns the degree of a suspect whose effect is closest to the gap. `None` if none of them can be planned.
-fn closest(
-    document: &serde_json::Value,
-    valid: &ValidScenario,
-    planner: PlannerKind,
-    suspect: &Suspect,
-    (predicted_s, gap_s, phases): (f64, f64, PredictedPhases),
-    watch: &Watch<'_>,
-) -> Result<Option<Cause>, AnalysisError> {
-    let mut best: Option<Cause> = None;
-    for Degree { title, fields, steps } in &suspect.degrees {
-        let Some(changed) = apply(document, fields) else { continue };
-        let Some(evaluated) = evaluate(&changed, valid, planner, watch)? else { continue };
-        let Some(iteration_s) = evaluated.result.iteration_s.map(|seconds| steps * seconds) else { continue };
-        let cause = Cause {
-            title: title.clone(),
-            fields: fields.clone(),
-            iteration_s,
-            explains_s: iteration_s - predicted_s,
-            confirm: suspect.confirm.to_owned(),
-            phases: evaluated.plan.as_deref().map_or_else(Vec::new, |plan| shifts(plan, phases)),
-        };
-        let missed = |cause: &Cause| (cause.explains_s - gap_s).abs();
-        // Effects grow with the degree.
-        let exceeds = cause.explains_s > gap_s;
-        if best.as_ref().is_none_or(|best| missed(&cause) < missed(best)) {
-            best = Some(cause);
-        }
-        if exceeds {
-            break;
-        }
-    }
-    Ok(best)
-}
+/// Largest share of the peak that a step reaches. Published steps are below 0.8.
+const REACHED: f64 = 0.9;
 
-/// Returns the changes of the phases of a plan relative to those of another. Changes below a thousandth of the step are
-/// left out.
-fn shifts(plan: &Planned, base: PredictedPhases) -> Vec<PhaseShift> {
-    let changed = predicted_phases(plan, TimerRanks::Slowest, None);
-    let smallest = 1e-3 * plan.metrics.iteration_s;
-    let shift = |phase: Phase| {
-        let seconds = changed.for_phase(phase)? - base.for_phase(phase)?;
-        (seconds.abs() > smallest).then(|| PhaseShift { phase: phase.name().to_owned(), seconds })
+/// True if the measured rate exceeds the peak of the number format. Recomputed operations count. Kernels can skip half
+/// of the scores of a causal mask: without these, a rate above 90 % of the peak is not reached either.
+fn is_impossible(scenario: &Scenario, plan: &Planned, measured_s: f64) -> bool {
+    let scale = plan.metrics.iteration_s / measured_s / product_peak_tflops(scenario);
+    let counted = by_formula(scenario, plan);
+    let share = |wanted: CountedOperations| {
+        let executed = counted.iter().find(|it| it.counted == wanted).or(counted.first());
+        executed.map_or(0.0, |it| scale * it.tflops_per_device)
     };
-    [Phase::Forward, Phase::Backward, Phase::Reduction, Phase::Optimizer].into_iter().filter_map(shift).collect()
+    share(CountedOperations::Hardware) > 1.0 && share(CountedOperations::HardwareCausal) > REACHED
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use api::run::{Agreement, Comparison, PhaseResidual};
 use planner::certainty::memory_certainty;
 use planner::fit::{Change, ChangeKind, Combination, Fit};
 use planner::outcome::{Layout, Planned, RunCost, RunForecast};
-use planner::slowness::{Cause, Relation, Slowness};
+use planner::slowness::{Cause, LatePhase, Relation, Slowness};
 use planner::utilisation::Utilisation;
 
 use super::{Report, value_text};
@@ -133,6 +133,7 @@ fn log(comparison: &Comparison) -> Vec<String> {
         let failed =
             job.checks.iter().filter(|check| matches!(check.agreement, Agreement::Different | Agreement::OtherLayout));
         lines.extend(failed.map(|check| format!("  {}", difference(check))));
+        lines.extend(notes.iter().map(|note| format!("  {note}")));
         return lines;
     }
     if !phases.is_empty() {
@@ -190,7 +191,8 @@ fn slowness(slowness: &Slowness, replicas: u32) -> Vec<String> {
     };
     let relation = match slowness.relation {
         Relation::Impossible => {
-            "impossible: more FLOPs than the peak of the devices. The run is another job.".to_owned()
+            "impossible: more FLOPs, with recomputation, than the peak of the devices. The run is another job."
+                .to_owned()
         }
         Relation::Faster => differs("faster"),
         Relation::AsPredicted => "as predicted, within 3 %".to_owned(),
@@ -205,13 +207,24 @@ fn slowness(slowness: &Slowness, replicas: u32) -> Vec<String> {
     ];
     let gap = measured_s - predicted_s;
     if slowness.relation == Relation::Slower {
-        lines.push(format!("causes that can explain {gap:.3} s, each alone, {}:", slowness.order.title()));
+        let late: Vec<String> = slowness.late_phases.iter().map(LatePhase::text).collect();
+        if !late.is_empty() {
+            lines.push(format!("late phases: {}", late.join(", ")));
+        }
+        lines.push(if slowness.causes.is_empty() {
+            format!("no simulated cause explains {gap:.3} s")
+        } else {
+            format!("causes that can explain {gap:.3} s, each alone, {}:", slowness.order.title())
+        });
         for cause in &slowness.causes {
             lines.push(format!("{:>9.3} s  {}{}", cause.explains_s, cause.title, phase_text(cause, replicas)));
             lines.push(format!("             {}", cause.confirm));
         }
-        let excluded =
-            [("effect too small", &slowness.too_small), ("effect larger than the difference", &slowness.too_large)];
+        let excluded = [
+            ("effect too small", &slowness.too_small),
+            ("effect larger than the difference", &slowness.too_large),
+            ("contradicted by the timers", &slowness.contradicted),
+        ];
         for (title, causes) in excluded.into_iter().filter(|(_, causes)| !causes.is_empty()) {
             lines.push(format!("{title}: {}", causes.join("; ")));
         }

@@ -112,12 +112,13 @@ impl Live {
     }
 }
 
-/// Returns the points of a complete log that is not stored.
+/// Returns the points of a complete log that is not stored, and the report of its import.
 ///
 /// # Errors
 /// The text is no log, or exceeds the limits.
-pub(crate) fn log_points(bytes: &[u8]) -> Result<Vec<RunPoint>, LogError> {
-    Ok(read(bytes, &Limits::default(), None)?.points)
+pub(crate) fn log_points(bytes: &[u8]) -> Result<(Vec<RunPoint>, LogReport), LogError> {
+    let Read { points, report, .. } = read(bytes, &Limits::default(), None)?;
+    Ok((points, report))
 }
 
 fn read(bytes: &[u8], limits: &Limits, table: Option<&LogTable>) -> Result<Read, LogError> {

@@ -15,7 +15,8 @@
 //! No value is derived across a restart, or from counters that do not increase.
 
 use api::run::{LogReport, PhaseTime, RunPoint, StepTimeOrigin};
-use ingest::log::{Memory, Point, Report, Source, Timer};
+use ingest::log::{Memory, Point, RankTime, Report, Source, Timer};
+use planner::run_comparison::median;
 
 /// State from the previous point.
 #[derive(Debug, Clone, Copy, Default)]
@@ -130,10 +131,25 @@ fn phases(timers: &[Timer]) -> Vec<PhaseTime> {
                 phase.time_s = phase.time_s.max(time_s);
                 phase.one_rank &= is_single_rank;
             }
-            None => phases.push(PhaseTime { name: timer.name.clone(), time_s, one_rank: is_single_rank }),
+            None => phases.push(PhaseTime {
+                name: timer.name.clone(),
+                time_s,
+                one_rank: is_single_rank,
+                slow_rank: slow_rank(&timer.ranks),
+            }),
         }
     }
     phases
+}
+
+/// Time of a slow rank, relative to the median of the ranks.
+const SLOW: f64 = 1.1;
+
+/// Returns the slowest of at least three ranks, if it is much slower than their median.
+fn slow_rank(ranks: &[RankTime]) -> Option<u32> {
+    let times: Vec<f64> = ranks.iter().map(|rank| rank.time_s).collect();
+    let slowest = ranks.iter().max_by(|a, b| a.time_s.total_cmp(&b.time_s)).filter(|_| ranks.len() > 2)?;
+    (slowest.time_s > SLOW * median(&times)?).then_some(slowest.rank)
 }
 
 /// Converts the parser report to the API type.
@@ -166,8 +182,6 @@ pub(super) fn report(report: &Report) -> LogReport {
 
 #[cfg(test)]
 mod tests {
-    use ingest::log::RankTime;
-
     use super::*;
 
     /// 4096 samples and 2^23 tokens in two steps of 2 s: 1024 samples/s and 2^21 tokens/s.
@@ -212,6 +226,7 @@ mod tests {
                 Timer { min_s: Some(1.0), max_s: Some(2.0), ..timer("forward") },
                 Timer { time_s: Some(3.0), ..timer("forward") },
                 Timer { ranks: vec![rank(0, 0.5), rank(1, 0.75)], ..timer("optimizer") },
+                Timer { ranks: vec![rank(0, 0.5), rank(5, 0.75), rank(6, 0.5)], ..timer("backward") },
                 timer("empty"),
             ],
             ..Point::default()
@@ -220,6 +235,8 @@ mod tests {
         assert_eq!(run_point.memory_gib, Some(61.5));
         let phases: Vec<(&str, f64)> =
             run_point.phases.iter().map(|phase| (phase.name.as_str(), phase.time_s)).collect();
-        assert_eq!(phases, [("forward", 3.0), ("optimizer", 0.75)]);
+        assert_eq!(phases, [("forward", 3.0), ("optimizer", 0.75), ("backward", 0.75)]);
+        let slow: Vec<Option<u32>> = run_point.phases.iter().map(|phase| phase.slow_rank).collect();
+        assert_eq!(slow, [None, None, Some(5)]);
     }
 }

@@ -3,7 +3,7 @@
 use api::check::{Certainty, Edit, Verdict};
 use planner::fit::Change;
 use planner::outcome::{Layout, Planned};
-use planner::slowness::{Cause, Relation, Slowness};
+use planner::slowness::{Cause, LatePhase, Relation, Slowness};
 use rmcp::schemars::JsonSchema;
 use serde::Serialize;
 
@@ -139,6 +139,12 @@ pub(super) struct SlowAnswer {
     too_small: Vec<String>,
     /// Causes with a larger effect than the difference.
     too_large: Vec<String>,
+    /// Causes that the timers of the log contradict.
+    contradicted: Vec<String>,
+    /// Phases that are later than predicted, with the seconds, if the log has timers.
+    late_phases: Vec<String>,
+    /// Notes about the log: assumptions, contradictions, pauses, and why there is no comparison.
+    notes: Vec<String>,
 }
 
 /// Time of a phase in s.
@@ -273,6 +279,9 @@ impl SlowAnswer {
             causes: slowness.map(|it| it.causes.iter().map(cause).collect()).unwrap_or_default(),
             too_small: titles(|it| &it.too_small),
             too_large: titles(|it| &it.too_large),
+            contradicted: titles(|it| &it.contradicted),
+            late_phases: slowness.map(|it| it.late_phases.iter().map(LatePhase::text).collect()).unwrap_or_default(),
+            notes: log.map(|log| log.notes.clone()).unwrap_or_default(),
         }
     }
 }
@@ -301,6 +310,6 @@ pub(super) struct CompareAnswer {
     pub(super) a: CheckAnswer,
     /// Second job.
     pub(super) b: CheckAnswer,
-    /// Probability that the first is faster, if both fit and are the same job.
+    /// Probability that the first processes more tokens/s, if both fit and are the same job.
     pub(super) probability_a_faster: Option<f64>,
 }

@@ -2,7 +2,7 @@
 
 use ingest::job_config::Hardware;
 use planner::certainty::probability_faster;
-use planner::outcome::Budget;
+use planner::outcome::{Budget, Planned};
 use planner::slowness::Measured;
 use rmcp::handler::server::router::tool::ToolRouter;
 use rmcp::handler::server::tool::ToolCallContext;
@@ -141,7 +141,8 @@ impl Tools {
     }
 
     #[tool(
-        description = "Compare two training configurations: memory, step time, tokens/s, MFU, and the probability that the first is faster.",
+        description = "Compare two training configurations: memory, step time, tokens/s, MFU, and the probability that \
+                       the first is faster. With different batches, tokens/s are compared.",
         output_schema = schema_for_output::<CompareAnswer>()
     )]
     async fn compare(&self, Parameters(CompareArguments { a, b }): Parameters<CompareArguments>) -> CallToolResult {
@@ -150,10 +151,8 @@ impl Tools {
             (Err(error), _) => return failed(format!("a: {error}")),
             (_, Err(error)) => return failed(format!("b: {error}")),
         };
-        let plans = a.check.plan.as_ref().zip(b.check.plan.as_ref());
-        let probability = plans.map(|(a, b)| probability_faster(a, b));
-        let faster = probability
-            .map(|share| format!("a is faster than b with {:.0} %, if both are the same job", 100.0 * share));
+        let compared = a.check.plan.as_ref().zip(b.check.plan.as_ref()).map(|(a, b)| faster(a, b));
+        let (probability, faster) = compared.unzip();
         let answer =
             CompareAnswer { a: CheckAnswer::of(&a), b: CheckAnswer::of(&b), probability_a_faster: probability };
         let (a, b) = (outcome(&a.check), outcome(&b.check));
@@ -244,6 +243,32 @@ impl ConfigurationArguments {
     }
 }
 
+/// Relative difference of the tokens per step of the same batch.
+const SAME_BATCH: f64 = 0.005;
+
+/// Returns the probability that plan `a` processes tokens faster than plan `b`, and describes it.
+fn faster(a: &Planned, b: &Planned) -> (f64, String) {
+    let tokens = |plan: &Planned| plan.metrics.tokens_per_s * plan.metrics.iteration_s;
+    let (a_tokens, b_tokens) = (tokens(a), tokens(b));
+    if (a_tokens / b_tokens - 1.0).abs() <= SAME_BATCH {
+        let probability = probability_faster(a, b);
+        let text = format!("probability that a is faster: {:.0} %, if both are the same job", 100.0 * probability);
+        return (probability, text);
+    }
+    // The time of `b` for the tokens of `a`.
+    let mut scaled = b.clone();
+    scaled.metrics.iteration_s *= a_tokens / b_tokens;
+    let probability = probability_faster(a, &scaled);
+    let text = format!(
+        "the batches differ: {a_tokens:.0} tokens per step in a, {b_tokens:.0} in b. Tokens/s are compared: {:.0} in \
+         a, {:.0} in b; probability that a is faster: {:.0} %",
+        a.metrics.tokens_per_s,
+        b.metrics.tokens_per_s,
+        100.0 * probability
+    );
+    (probability, text)
+}
+
 fn joined(sections: &[Vec<String>]) -> String {
     sections.concat().join("\n")
 }
@@ -275,6 +300,11 @@ impl ServerHandler for Tools {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
+        if !self.tool_router.has_route(&request.name) {
+            let mut names: Vec<String> = self.tool_router.list_all().iter().map(|tool| tool.name.to_string()).collect();
+            names.sort_unstable();
+            return Err(ErrorData::invalid_params(format!("unknown tool; the tools are {}", names.join(", ")), None));
+        }
         let mut response = self.tool_router.call(ToolCallContext::new(self, request, context)).await?;
         if let CallToolResponse::Complete(result) = &mut response
             && result.is_error == Some(true)

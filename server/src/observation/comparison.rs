@@ -13,6 +13,7 @@ use planner::scenario::Scenario;
 
 use super::RunContext;
 use super::job::{compare, planned_job, setups};
+use super::{contradictions, pauses};
 
 /// Comparison of a run with its plan; of one part of the run where `segment` is given. It has no differences where both are
 /// different jobs or have different layouts.
@@ -32,6 +33,8 @@ pub(crate) fn compared(context: &RunContext, segment: Option<u32>) -> Comparison
     let formula = job.formulas.first().copied();
     let (mut phases, phase_notes) = phase_residuals(context, &selected, &context.planned);
     notes.extend(phase_notes);
+    notes.extend(pauses::note(&context.points, &sifted, segment));
+    notes.extend(contradictions::notes(context, &selected, &phases));
     if context.points.iter().any(|point| point.tflops_per_device.is_some()) {
         notes.push(formula_note(&job));
     }
@@ -263,18 +266,20 @@ fn phase_residuals(
 ) -> (Vec<PhaseResidual>, Vec<String>) {
     let measured = measured_phases(selected);
     if measured.is_empty() {
-        return (Vec::new(), vec!["The log has no timers, so steps are compared whole.".to_owned()]);
+        let note = (!selected.is_empty()).then(|| "The log has no timers, so steps are compared whole.".to_owned());
+        return (Vec::new(), note.into_iter().collect());
     }
     let predicted = predicted(context, planned);
     let mut notes = Vec::new();
     match context.whose() {
         TimerRanks::LastRank => notes.push(
-            "Timers are of the one rank that prints: compared is the last rank of the pipeline, mean over replicas. What it waits behind \
-             its last backward is inside its reduction of gradients or its optimizer."
+            "Timers are of the one rank that prints. They are compared with the last rank of the pipeline, mean over \
+             replicas. Waiting after the last backward pass is included in gradient reduction or optimizer."
                 .to_owned(),
         ),
         TimerRanks::Slowest => notes.push(
-            "Of every timer the slowest rank counts, in the plan too. Sends and receives are not compared: their slowest ranks differ."
+            "Each row shows the slowest rank, in the log and in the plan. Sends and receives are not compared: their \
+             slowest ranks differ."
                 .to_owned(),
         ),
     }

@@ -90,6 +90,6 @@ fn logged_job(context: &RunContext, selected: &[&RunPoint], segment: Option<u32>
         layout: setup.layout,
         device: setup.device,
         tflops_per_device: figure(&|point| point.tflops_per_device),
-        memory_gib: figure(&|point| point.memory_gib),
+        memory_gib: figure(&|point| point.memory_gib.into_iter().chain(point.reserved_gib).max_by(f64::total_cmp)),
     }
 }

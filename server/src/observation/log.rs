@@ -1,7 +1,7 @@
 //! Comparison of a log that is not stored with the plan of a configuration.
 
 use api::check::{LogCheck, MAX_LOG_BYTES};
-use api::run::{Comparison, PhaseResidual, Quantity, RunPoint};
+use api::run::{Comparison, LogReport, Quantity, RunPoint};
 use ingest::log::{JobSetup, JobSetups, LogError, job_setup};
 use planner::analysis::AnalysisError;
 use planner::engine::{PlanError, plan};
@@ -10,8 +10,10 @@ use planner::host::{Cancellation, Workers};
 use planner::outcome::PlanOutcome;
 use planner::run_comparison::Phase;
 use planner::scenario::{Scenario, ValidScenario};
-use planner::slowness::{self, Cause, MIN_SHARE, Measured, PhaseGap, PhaseShift, Relation, Slowness};
+use planner::slowness::{self, Measured, PhaseGap};
 
+use super::comparison::sifted;
+use super::contradictions::{long_reading, long_timer};
 use super::{RunContext, Watched, compared, fill_step_times};
 use crate::live::log_points;
 
@@ -38,7 +40,12 @@ pub(crate) struct Log {
     /// Job setup per part of the log.
     setups: Vec<JobSetup>,
     points: Vec<RunPoint>,
+    /// Assumptions and problems of the import.
+    notes: Vec<String>,
 }
+
+/// Fewest regular steps of a part that is compared alone.
+const MIN_PART_STEPS: usize = 3;
 
 impl Log {
     /// Reads a log.
@@ -49,7 +56,7 @@ impl Log {
         if bytes.len() > MAX_LOG_BYTES {
             return Err(LogCheckError::TooLong(bytes.len()));
         }
-        let points = log_points(bytes)?;
+        let (points, report) = log_points(bytes)?;
         let setups = if points.iter().any(|point| point.segment > 0) {
             let mut setups = JobSetups::new(None);
             setups.push(bytes);
@@ -58,7 +65,7 @@ impl Log {
         } else {
             vec![job_setup(&bytes[..bytes.len().min(SETUP_BYTES)])]
         };
-        Ok(Self { name: name.to_owned(), setups, points })
+        Ok(Self { name: name.to_owned(), setups, points, notes: import_notes(report) })
     }
 }
 
@@ -90,9 +97,12 @@ pub(crate) fn check_log(
     })?;
     let timeline = planning.timelines.into_iter().find(|stored| stored.iteration == 0);
     let batches = planning.outcome.batches;
-    let Log { name, setups, mut points } = log;
+    let Log { name, setups, mut points, mut notes } = log;
     let tokens: Vec<u64> = batches.iter().map(|batch| batch.tokens).collect();
     let filled = fill_step_times(&mut points, &tokens, valid.scenario().cluster.devices());
+    notes.extend(filled.clone());
+    let part = last_part(&points);
+    notes.extend(part.as_ref().map(|(_, note)| note.clone()));
     let context = RunContext {
         run: name,
         setups,
@@ -103,58 +113,88 @@ pub(crate) fn check_log(
         batches,
         timeline: timeline.map(|stored| stored.timeline),
         has_plan_step_times: filled.is_some(),
-        notes: filled.into_iter().collect(),
+        notes,
     };
-    let comparison = compared(&context, None);
+    let mut comparison = compared(&context, part.map(|(part, _)| part));
+    if measured_step(&comparison).is_none() {
+        comparison.notes.push(
+            "The log has no step time, and no rate or time of day that gives one, so no time is compared. Give the \
+             measured time of a step (--step-time, step_s in the API), or the tokens per second and device."
+                .to_owned(),
+        );
+    }
     let measured = measured_step(&comparison).filter(|_| comparison.job.is_comparable());
     let slowness = measured.map(|step_s| slowness::explain(valid, Measured::StepS(step_s), workers, cancellation));
-    let slowness = slowness.transpose()?.map(|slowness| {
-        let mut slowness = with_data_time(slowness, &comparison);
-        slowness.rank_by_phases(&phase_gaps(&comparison));
+    let slowness = slowness.transpose()?.map(|mut slowness| {
+        if let Some(read_s) = reading_s(&comparison) {
+            slowness.add_reading_timer(valid.scenario(), read_s);
+        }
+        slowness.rank_by_phases(&phase_gaps(&comparison, slowness.measured_s));
         slowness
     });
     Ok(LogCheck { slowness, comparison })
 }
 
-/// Adds the reading of batches to the causes of a slower run, if the log has its timer and it explains a part of the gap.
-/// The time is measured, not simulated.
-fn with_data_time(mut slowness: Slowness, comparison: &Comparison) -> Slowness {
-    let gap_s = slowness.measured_s - slowness.predicted_s;
-    let data = comparison.phases.iter().find(|phase| phase.phase == Phase::Data.name());
-    let read_s = data.map_or(0.0, |phase| phase.measured_s);
-    if data.is_some() {
-        // The timer decides.
-        slowness.causes.retain(|cause| !cause.is_reading());
-    }
-    if slowness.relation == Relation::Slower && read_s >= MIN_SHARE * gap_s {
-        slowness.causes.push(Cause {
-            title: "reading of batches, by its timer".to_owned(),
-            fields: Vec::new(),
-            iteration_s: slowness.predicted_s + read_s,
-            explains_s: read_s,
-            phases: vec![PhaseShift { phase: Phase::Data.name().to_owned(), seconds: read_s }],
-            confirm: "Run some steps on synthetic data (--mock-data of Megatron-LM). Raise the number of loader processes, and check \
-                      the storage."
-                .to_owned(),
-        });
-        let missed = |cause: &Cause| (cause.explains_s - gap_s).abs();
-        slowness.causes.sort_by(|a, b| missed(a).total_cmp(&missed(b)));
-    }
-    slowness
+/// Returns the assumptions and problems of an import as sentences.
+fn import_notes(report: LogReport) -> Vec<String> {
+    let sentence = |text: String| {
+        let mut chars = text.chars();
+        let first = chars.next().map(char::to_uppercase).into_iter().flatten();
+        format!("{}.", first.chain(chars).collect::<String>())
+    };
+    let problem = report.first_problem.filter(|_| report.skipped > 0);
+    let skipped =
+        problem.map(|first| format!("{} lines of the log are not readable; the first: {first}", report.skipped));
+    report.assumptions.into_iter().chain(skipped).map(sentence).collect()
 }
 
-/// Returns measured minus predicted time of the phases that the log times. Reading of batches is predicted as 0.
-fn phase_gaps(comparison: &Comparison) -> Vec<PhaseGap<'_>> {
-    let gap = |residual: &'_ PhaseResidual| {
-        let is_data = residual.phase == Phase::Data.name();
-        let predicted_s = residual.predicted_s.or(is_data.then_some(0.0))?;
-        Some(residual.measured_s - predicted_s)
+/// Returns the last part of a log with restarts that has regular steps, and a note. `None` if the log has one part.
+fn last_part(points: &[RunPoint]) -> Option<(u32, String)> {
+    let sifted = sifted(points);
+    let regular = |segment: u32| sifted.regular.iter().filter(|&&index| points[index].segment == segment).count();
+    if sifted.segments.len() < 2 {
+        return None;
+    }
+    let part = sifted.segments.iter().rfind(|part| regular(part.segment) >= MIN_PART_STEPS)?;
+    let median = |seconds: f64| format!("{seconds:.3}\u{202f}s");
+    let medians = sifted.segments.iter().map(|part| part.median_s.map_or_else(|| "none".to_owned(), median));
+    let note = format!(
+        "The log has {} parts between restarts, with medians of {}. Compared is the part from step {} to {}.",
+        sifted.segments.len(),
+        medians.collect::<Vec<_>>().join(", "),
+        part.first_step,
+        part.last_step
+    );
+    Some((part.segment, note))
+}
+
+/// Returns the timer of the reading of batches in s, if it is possible.
+fn reading_s(comparison: &Comparison) -> Option<f64> {
+    let data = comparison.phases.iter().find(|phase| phase.phase == Phase::Data.name());
+    data.filter(|_| long_reading(&comparison.phases).is_none()).map(|phase| phase.measured_s)
+}
+
+/// Returns measured minus predicted time of the phases that the log times. Reading of batches is predicted as 0, and is
+/// not counted again in the forward pass. Timers that are longer than the step are not used.
+fn phase_gaps(comparison: &Comparison, step_s: f64) -> Vec<PhaseGap<'_>> {
+    if long_timer(&comparison.phases, step_s).is_some() {
+        return Vec::new();
+    }
+    let read_s = reading_s(comparison);
+    let gap = |phase: &str, predicted_s: Option<f64>, measured_s: f64| {
+        if phase == Phase::Data.name() {
+            read_s
+        } else if phase == Phase::Forward.name() {
+            Some(measured_s - predicted_s? - read_s.unwrap_or(0.0))
+        } else {
+            Some(measured_s - predicted_s?)
+        }
     };
-    comparison
+    let gaps = comparison
         .phases
         .iter()
-        .filter_map(|residual| Some(PhaseGap { phase: &residual.phase, seconds: gap(residual)? }))
-        .collect()
+        .filter_map(|it| Some(PhaseGap { phase: &it.phase, seconds: gap(&it.phase, it.predicted_s, it.measured_s)? }));
+    gaps.collect()
 }
 
 fn measured_step(comparison: &Comparison) -> Option<f64> {
@@ -168,6 +208,35 @@ mod tests {
 
     use super::*;
     use crate::observation::comparison::sifted;
+
+    #[test]
+    fn the_last_part_with_regular_steps_is_compared() {
+        let points = |segment: u32, steps: std::ops::Range<u64>, step_s: f64| {
+            steps.map(move |step| RunPoint { segment, step, step_s: Some(step_s), ..RunPoint::default() })
+        };
+        let two: Vec<RunPoint> = points(0, 1..20, 9.0).chain(points(1, 10..30, 6.0)).collect();
+        let (part, note) = last_part(&two).unwrap();
+        let note = note.replace('\u{202f}', " ");
+        assert!(part == 1 && note.contains("medians of 9.000 s, 6.000 s") && note.contains("step 10 to 29"), "{note}");
+        // Two steps after a restart are a warm-up and one regular step.
+        let short: Vec<RunPoint> = points(0, 1..20, 9.0).chain(points(1, 10..12, 6.0)).collect();
+        assert_eq!(last_part(&short).map(|(part, _)| part), Some(0));
+        assert_eq!(last_part(&two[..19]), None);
+    }
+
+    #[test]
+    fn import_reports_become_notes() {
+        let report = LogReport {
+            assumptions: vec!["times are in ms".to_owned()],
+            skipped: 2,
+            first_problem: Some("line 3: cut".to_owned()),
+            ..LogReport::default()
+        };
+        let expected = ["Times are in ms.", "2 lines of the log are not readable; the first: line 3: cut."];
+        assert_eq!(import_notes(report), expected);
+        let log = Log::read("a.log", b"{\"step\": 1, \"loss\": 2.0}\n{\"step\": 2, \"loss\": 2.0}\n").unwrap();
+        assert!(log.points.iter().all(|point| point.step_s.is_none()));
+    }
 
     /// In recorded runs, the next step is in the narrowed band as often as stated. The band before is that of a prediction that is
     /// 15 % too slow.

@@ -74,7 +74,7 @@ fn tools_check_compare_and_explain() {
     assert!(of(4)["relation"] == "slower" && of(4)["causes"][0]["explains_s"].as_f64().is_some());
     let (is_error, checked) = text(&results, 2);
     assert!(!is_error && checked.contains("80 % intervals") && checked.contains("mode = \"selective\""), "{checked}");
-    assert!(text(&results, 3).1.contains("a is faster than b with 50 %"));
+    assert!(text(&results, 3).1.contains("probability that a is faster: 50 %"));
     assert!(text(&results, 4).1.contains("slower than predicted"));
     assert!(text(&results, 5).1.starts_with("microbatch"));
     assert!(text(&results, 6).0, "an unknown format is an error of the tool");

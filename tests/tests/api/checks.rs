@@ -150,15 +150,16 @@ async fn a_slow_run_has_causes() {
 const MEGATRON: &str = "--num-layers 8 --hidden-size 4096 --num-attention-heads 32 --seq-length 2048 --max-position-embeddings 2048 \
     --micro-batch-size 1 --global-batch-size 8 --tensor-model-parallel-size 4 --pipeline-model-parallel-size 2 --bf16 --vocab-size 50257";
 
-/// Log of a step every line, with the timers of the printing rank.
+/// Log of a step every line, with the timers of the printing rank. The forward timer contains that of the batches.
 fn log(batch: u32, step_ms: f64, backward_ms: f64) -> String {
     let line = |step: u32| {
         format!(
             " iteration {step:8}/    1000 | consumed samples: {:12} | elapsed time per iteration (ms): {step_ms:.1} | \
              learning rate: 1.000E-04 | global batch size: {batch:5} | lm loss: 2.0E+00 |\n\
-             time (ms) | forward-compute: 40.00 | backward-compute: {backward_ms:.2} | backward-params-all-reduce: 2.00 | \
-             optimizer: 5.00 | batch-generator: {:.2}\n",
+             time (ms) | forward-compute: {:.2} | backward-compute: {backward_ms:.2} | backward-params-all-reduce: \
+             2.00 | optimizer: 5.00 | batch-generator: {:.2}\n",
             step * batch,
+            0.4 * step_ms,
             0.3 * step_ms
         )
     };

@@ -5,7 +5,9 @@
 //! the same for backward passes, including recomputation. Send and receive timers include the wait
 //! for the neighbor and the transfer. The gradient reduction or the optimizer includes the wait
 //! after the last backward pass. Old logs print the last pipeline rank. Newer logs print the
-//! minimum and maximum over all ranks, or a table.
+//! minimum and maximum over all ranks, or a table. Timers of DeepSpeed contain each other.
+
+mod deepspeed;
 
 use planscope_core::timeline::{SpanKind, Timeline};
 use planscope_plan::outcome::{Planned, RankSummary};
@@ -99,9 +101,12 @@ pub struct PhaseTimes {
 /// Returns the timers grouped by phase; no time is added twice. Phases that have no timers are
 /// omitted.
 pub fn phase_times(timers: &[Timed<'_>]) -> Vec<PhaseTimes> {
-    let mut phases: Vec<PhaseTimes> = Vec::new();
+    let timers: Vec<Timed<'_>> =
+        timers.iter().copied().filter(|timer| timer.seconds.is_finite() && timer.seconds >= 0.0).collect();
     let is_there = |name: &str| timers.iter().any(|timer| timer.name == name);
-    for timer in timers.iter().filter(|timer| timer.seconds.is_finite() && timer.seconds >= 0.0) {
+    let mut phases = deepspeed::phase_times(&timers).unwrap_or_default();
+    let is_deepspeed = !phases.is_empty();
+    for timer in timers.iter().filter(|timer| !(is_deepspeed && deepspeed::is_timer(timer.name))) {
         let contained = CONTAINING.iter().any(|(container, parts)| {
             *container != timer.name && is_there(container) && parts.iter().any(|part| timer.name.starts_with(part))
         });

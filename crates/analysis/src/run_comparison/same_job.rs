@@ -19,6 +19,7 @@ pub use correction::{Correction, corrected};
 pub use device::DeviceName;
 pub use layout::StatedLayout;
 pub use planned::PlannedJob;
+pub(crate) use planned::product_peak_tflops;
 pub use precision::{BaseFormat, StatedPrecision};
 
 use serde::{Deserialize, Serialize};
@@ -80,7 +81,7 @@ pub struct LoggedJob {
     pub device: Option<DeviceName>,
     /// TFLOP/s per device, by the formula used in the log.
     pub tflops_per_device: Option<f64>,
-    /// Peak allocated memory per device in GiB.
+    /// Peak allocated or reserved memory per device in GiB, whichever is larger.
     pub memory_gib: Option<f64>,
 }
 
@@ -133,8 +134,8 @@ impl JobQuantity {
             Self::TokensPerStep => "tokens per step",
             Self::Devices => "devices",
             Self::FlopsPerStep => "FLOPs per step",
-            Self::PeakTflops => "peak of the device in TFLOP/s",
-            Self::DeviceMemory => "memory of the device in GiB",
+            Self::PeakTflops => "TFLOP/s per device",
+            Self::DeviceMemory => "memory per device in GiB",
             Self::Layers => "layers of the model",
             Self::HiddenSize => "hidden size of the model",
             Self::FeedForwardSize => "feed-forward size of the model",
@@ -143,10 +144,27 @@ impl JobQuantity {
             Self::Experts => "experts of a layer",
             Self::Vocabulary => "vocabulary of the model",
             Self::TrainedParameters => "trained parameters",
-            Self::ProductBits => "format of products",
+            Self::ProductBits => "number format of matrix products",
             Self::Device => "device",
             Self::Layout => "layout",
         }
+    }
+}
+
+impl JobQuantity {
+    /// Returns the sentence of an agreement for quantities with a limit of the device; `None` for quantities that are
+    /// equal.
+    const fn within_limit(self) -> Option<&'static str> {
+        match self {
+            Self::PeakTflops => Some("TFLOP/s are below the device peak"),
+            Self::DeviceMemory => Some("memory is below the device memory"),
+            _ => None,
+        }
+    }
+
+    /// True if the planned value is a limit of the device.
+    pub const fn is_limited(self) -> bool {
+        self.within_limit().is_some()
     }
 }
 
@@ -239,16 +257,18 @@ impl JobComparison {
 
     /// Names the quantities that agree, and those that were not checked.
     pub fn summary(&self) -> String {
-        let names = |agreement: Agreement| {
-            let checks = self.checks.iter().filter(|check| check.agreement == agreement);
-            checks.map(|check| check.quantity.name()).collect::<Vec<_>>().join(", ")
-        };
-        let (same, unchecked) = (names(Agreement::Same), names(Agreement::NotChecked));
-        let agree = if same.is_empty() {
+        let with = |agreement| self.checks.iter().filter(move |check: &&JobCheck| check.agreement == agreement);
+        let joined = |names: Vec<&str>| names.join(", ");
+        let same = with(Agreement::Same).filter(|check| !check.quantity.is_limited());
+        let same = joined(same.map(|check| check.quantity.name()).collect());
+        let unchecked = joined(with(Agreement::NotChecked).map(|check| check.quantity.name()).collect());
+        let mut parts = vec![if same.is_empty() {
             "The log does not state enough to check that run and plan are the same job".to_owned()
         } else {
             format!("Log and plan agree in: {same}")
-        };
+        }];
+        parts.extend(with(Agreement::Same).filter_map(|check| check.quantity.within_limit()).map(str::to_owned));
+        let agree = parts.join("; ");
         if unchecked.is_empty() { format!("{agree}.") } else { format!("{agree}. Not checked: {unchecked}.") }
     }
 
@@ -342,6 +362,9 @@ fn check_samples(log: &LoggedJob, plan: &PlannedJob) -> JobCheck {
     )
 }
 
+/// Consequence of another number of tokens.
+const OTHER_LENGTH: &str = "A step of another length: batch size, context length or lengths of the samples differ.";
+
 fn check_tokens(log: &LoggedJob, plan: &PlannedJob, devices: Option<f64>) -> JobCheck {
     let quantity = JobQuantity::TokensPerStep;
     let Some(measured) = log.tokens(devices.unwrap_or(plan.devices)) else {
@@ -361,12 +384,15 @@ fn check_tokens(log: &LoggedJob, plan: &PlannedJob, devices: Option<f64>) -> Job
         (None, None, _) => "global batch size x sequence length",
     };
     let agrees = spread || padded;
+    let is_per_device = log.tokens_per_s.is_some()
+        && is_within(measured * plan.devices, plan.tokens.min, plan.tokens.max, TOKENS_TOLERANCE);
+    let per_device = if is_per_device { " The tokens per second of the log can be per device." } else { "" };
     JobCheck::new(
         quantity,
         agreement(agrees),
         (Some(measured), plan.tokens.mean),
         derivation.to_owned(),
-        consequence(agrees, "A step of another length: batch size, context length or lengths of the samples differ."),
+        consequence(agrees, &format!("{OTHER_LENGTH}{per_device}")),
     )
 }
 
@@ -463,14 +489,14 @@ fn check_peak(log: &LoggedJob, plan: &PlannedJob) -> JobCheck {
 fn check_memory(log: &LoggedJob, plan: &PlannedJob) -> JobCheck {
     let quantity = JobQuantity::DeviceMemory;
     let Some(measured) = log.memory_gib else {
-        return not_checked(quantity, plan.memory_gib, "the log states no allocated memory");
+        return not_checked(quantity, plan.memory_gib, "the log states no memory");
     };
     let agrees = measured <= plan.memory_gib;
     JobCheck::new(
         quantity,
         agreement(agrees),
         (Some(measured), plan.memory_gib),
-        "allocated memory of the log against the capacity of the device".to_owned(),
+        "allocated or reserved memory of the log against the capacity of the device".to_owned(),
         consequence(agrees, "The run's device has more memory than the plan's."),
     )
 }

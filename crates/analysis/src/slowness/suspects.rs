@@ -1,18 +1,29 @@
 //! Properties of a run that make it slower than a scenario.
 
+mod advice;
 mod load;
 
 use serde_json::{Value, json};
 
 use crate::fit::FieldChange;
+use advice::Advice;
 use planscope_core::training::{AttentionKernel, Precision, Recompute};
 use planscope_plan::scenario::Scenario;
 
-/// A property in several degrees, weakest first.
-#[derive(Debug, Clone, PartialEq)]
+/// A property in several degrees, mildest first.
 pub(super) struct Suspect {
     pub degrees: Vec<Degree>,
-    pub confirm: &'static str,
+    /// Degrees between the listed ones. `None` if there are none.
+    pub range: Option<Range>,
+    pub confirm: String,
+}
+
+/// Continuous degrees of a property.
+pub(super) struct Range {
+    /// Value that has no effect.
+    pub without_effect: f64,
+    /// Creates the degree of a value.
+    pub degree: Box<dyn Fn(f64) -> Degree>,
 }
 
 /// A degree of a property.
@@ -22,11 +33,34 @@ pub(super) struct Degree {
     pub fields: Vec<FieldChange>,
     /// Steps with the property that have the tokens of a predicted step.
     pub steps: f64,
+    /// Value in a range.
+    pub value: f64,
 }
 
 impl Degree {
-    pub(super) fn new(title: String, changes: &[(&str, Value)]) -> Self {
-        Self { title, fields: fields(changes), steps: 1.0 }
+    fn new(title: String, changes: &[(&str, Value)]) -> Self {
+        Self { title, fields: fields(changes), steps: 1.0, value: 0.0 }
+    }
+
+    fn with_value(self, value: f64) -> Self {
+        Self { value, ..self }
+    }
+}
+
+impl Suspect {
+    fn listed(degrees: Vec<Degree>, confirm: impl Into<String>) -> Self {
+        Self { degrees, range: None, confirm: confirm.into() }
+    }
+
+    /// Creates a suspect with the degrees of a grid, and any degree between them.
+    fn continuous(
+        without_effect: f64,
+        grid: impl IntoIterator<Item = f64>,
+        degree: impl Fn(f64) -> Degree + 'static,
+        confirm: impl Into<String>,
+    ) -> Self {
+        let degrees = grid.into_iter().map(&degree).collect();
+        Self { degrees, range: Some(Range { without_effect, degree: Box::new(degree) }), confirm: confirm.into() }
     }
 }
 
@@ -44,44 +78,53 @@ fn fields(fields: &[(&str, Value)]) -> Vec<FieldChange> {
     fields.iter().map(field).collect()
 }
 
-fn single(title: &str, changes: &[(&str, Value)], confirm: &'static str) -> Suspect {
-    Suspect { degrees: vec![Degree::new(title.to_owned(), changes)], confirm }
+fn single(title: &str, changes: &[(&str, Value)], confirm: &str) -> Suspect {
+    Suspect::listed(vec![Degree::new(title.to_owned(), changes)], confirm)
+}
+
+/// Rounds to a number of digits after the decimal point.
+fn rounded(value: f64, digits: i32) -> f64 {
+    let scale = 10.0_f64.powi(digits);
+    (value * scale).round() / scale
+}
+
+/// Returns how to confirm slow reading of data.
+pub(super) fn reading_advice(scenario: &Scenario) -> &'static str {
+    Advice::of(scenario).reading()
 }
 
 /// Returns the properties that a scenario does not have yet. A smaller global batch explains a lower rate, but no longer
 /// step: `is_rate` is true if a rate was measured.
 pub(super) fn suspects(scenario: &Scenario, is_rate: bool) -> Vec<Suspect> {
-    let mut all = settings(scenario);
-    all.extend(links(scenario));
-    all.extend(load::suspects(scenario, is_rate));
+    let advice = Advice::of(scenario);
+    let mut all = settings(scenario, advice);
+    all.extend(links(scenario, advice));
+    all.extend(load::suspects(scenario, is_rate, advice));
     let device = &scenario.cluster.device;
-    let host = HOST_US.into_iter().filter(|&us| us > device.launch_us).map(|us| {
-        let title = format!("{us:.0} µs of host time per kernel instead of {:.1}", device.launch_us);
-        Degree::new(title, &[("/cluster/device/launch_us", json!(us))])
-    });
-    all.push(Suspect {
-        degrees: host.collect(),
-        confirm: "Look for gaps between kernels in a profiler trace while the CPU thread launches. Compile the model or use CUDA \
-                  graphs, and check the number of CPU threads per process.",
-    });
-    let clocks = CLOCK_SHARES.into_iter().map(|share| {
+    let launch_us = device.launch_us;
+    let host = move |us: f64| {
+        let us = rounded(us, 1);
+        let title = format!("{us} µs of host time per kernel instead of {launch_us:.1}");
+        Degree::new(title, &[("/cluster/device/launch_us", json!(us))]).with_value(us)
+    };
+    let grid = HOST_US.into_iter().filter(move |&us| us > launch_us);
+    all.push(Suspect::continuous(launch_us, grid, host, advice.host()));
+    let (peak_tflops, memory_gb_per_s) = (device.peak_tflops, device.memory_gb_per_s);
+    let clocks = move |share: f64| {
+        let share = rounded(share, 2);
         let title = format!("clocks at {:.0} % on all or on one device", 100.0 * share);
         let changes = [
-            ("/cluster/device/peak_tflops", json!(share * device.peak_tflops)),
-            ("/cluster/device/memory_gb_per_s", json!(share * device.memory_gb_per_s)),
+            ("/cluster/device/peak_tflops", json!(share * peak_tflops)),
+            ("/cluster/device/memory_gb_per_s", json!(share * memory_gb_per_s)),
         ];
-        Degree::new(title, &changes)
-    });
-    all.push(Suspect {
-        degrees: clocks.collect(),
-        confirm: "Read clocks, power and throttle reasons of every device during a step (nvidia-smi -q -d CLOCK,PERFORMANCE). One \
-                  slow device delays all others.",
-    });
+        Degree::new(title, &changes).with_value(share)
+    };
+    all.push(Suspect::continuous(1.0, CLOCK_SHARES, clocks, advice.clocks()));
     all
 }
 
 /// Settings that the run may not have applied.
-fn settings(scenario: &Scenario) -> Vec<Suspect> {
+fn settings(scenario: &Scenario, advice: Advice) -> Vec<Suspect> {
     let training = &scenario.training;
     let mut all = Vec::new();
     if training.attention != AttentionKernel::Unfused {
@@ -119,14 +162,14 @@ fn settings(scenario: &Scenario) -> Vec<Suspect> {
             "Look for reduce-scatter and all-gather kernels without a concurrent product in a profiler trace.",
         ));
     }
-    if training.tensor_overlap > 0.0 || training.overlapped_backward {
+    if is_split(scenario.layout.tensor) && (training.tensor_overlap > 0.0 || training.overlapped_backward) {
         all.push(single(
             "tensor-parallel communication without overlap",
             &[("/training/tensor_overlap", json!(0.0)), ("/training/overlapped_backward", json!(false))],
-            "Set CUDA_DEVICE_MAX_CONNECTIONS as the framework requires; look at the streams in a profiler trace.",
+            advice.tensor_overlap(),
         ));
     }
-    if training.overlapped_sends {
+    if is_split(scenario.layout.pipeline) && training.overlapped_sends {
         all.push(single(
             "blocking sends between pipeline stages",
             &[("/training/overlapped_sends", json!(false))],
@@ -136,32 +179,32 @@ fn settings(scenario: &Scenario) -> Vec<Suspect> {
     all
 }
 
+/// True if a degree of parallelism is above 1 or free.
+fn is_split(degree: Option<u32>) -> bool {
+    degree.is_none_or(|degree| degree > 1)
+}
+
 /// Slower links.
-fn links(scenario: &Scenario) -> Vec<Suspect> {
+fn links(scenario: &Scenario, advice: Advice) -> Vec<Suspect> {
     let cluster = &scenario.cluster;
-    let slower = |name: &str, pointer: &'static str, rate: f64, confirm| {
-        let degrees = LINK_SHARES.into_iter().map(|share| {
+    let slower = |name: &'static str, pointer: &'static str, rate: f64, confirm: &str| {
+        let degree = move |share: f64| {
+            let share = rounded(share, 3);
             let title = format!("{name} of {:.1} GB/s per device instead of {rate:.1}", share * rate);
-            Degree::new(title, &[(pointer, json!(share * rate))])
-        });
-        Suspect { degrees: degrees.collect(), confirm }
+            Degree::new(title, &[(pointer, json!(share * rate))]).with_value(share)
+        };
+        Suspect::continuous(1.0, LINK_SHARES, degree, confirm)
     };
     let mut all = Vec::new();
     if cluster.nodes > 1 {
-        all.push(slower(
-            "a network",
-            "/cluster/inter_node/gb_per_s",
-            cluster.inter_node.gb_per_s,
-            "Run all_reduce_perf and all_gather_perf of nccl-tests over all nodes, and check that NCCL uses the network cards \
-             (NCCL_DEBUG=INFO).",
-        ));
+        all.push(slower("a network", "/cluster/inter_node/gb_per_s", cluster.inter_node.gb_per_s, advice.network()));
     }
     if cluster.devices_per_node > 1 {
         all.push(slower(
             "a link in a node",
             "/cluster/intra_node/gb_per_s",
             cluster.intra_node.gb_per_s,
-            "Run all_reduce_perf of nccl-tests on one node, and check peer access (nvidia-smi topo -m).",
+            advice.node_link(),
         ));
     }
     all

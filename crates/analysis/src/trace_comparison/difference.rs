@@ -96,7 +96,7 @@ pub struct TraceDifference {
 
 /// Compares two traces.
 pub fn difference(before: &Recorded, after: &Recorded) -> TraceDifference {
-    let mut notes = Vec::new();
+    let mut notes: Vec<String> = [before, after].iter().filter_map(|side| side.duplicates_note()).collect();
     let steps = matched_steps(before, after, &mut notes);
     let numbers = |number: fn(&StepDifference) -> u64| steps.iter().map(number).collect::<BTreeSet<u64>>();
     let chosen = [

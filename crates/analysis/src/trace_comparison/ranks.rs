@@ -184,7 +184,8 @@ impl<'r> Joined<'r> {
             let (first, second) = (pair[0].name.clone(), pair[1].name.clone());
             return Err(RanksError::SameRank { rank: pair[0].rank, first, second });
         }
-        let mut notes = Vec::new();
+        let mut notes: Vec<String> = recorded.iter().filter_map(|rank| rank.duplicates_note()).collect();
+        notes.extend(missing(&recorded));
         let matched = matching::matched(&recorded, &mut notes);
         if matched.is_empty() {
             return Err(RanksError::NothingShared(if notes.is_empty() {
@@ -196,6 +197,25 @@ impl<'r> Joined<'r> {
         let clocks = clocks::align(recorded.len(), &matched);
         Ok(Self { recorded, matched, clocks, notes })
     }
+}
+
+/// Most ranks that a note lists.
+const MAX_LISTED: usize = 16;
+
+/// Returns a note about the ranks of the job without a trace, if the traces state their number.
+fn missing(recorded: &[&Recorded]) -> Option<String> {
+    let world = recorded.iter().filter_map(|rank| rank.world_size).max()?;
+    let is_missing = |rank: &u32| recorded.iter().all(|own| own.rank != *rank);
+    let count = (0..world).filter(is_missing).count();
+    let listed: Vec<String> = (0..world).filter(is_missing).take(MAX_LISTED).map(|rank| rank.to_string()).collect();
+    let more = if count > MAX_LISTED { " and others" } else { "" };
+    (count > 0).then(|| {
+        format!(
+            "Of {world} ranks, these have no trace: {}{more}. A rank without a trace can be the one that the others \
+             wait for.",
+            listed.join(", ")
+        )
+    })
 }
 
 /// Finds the waits between ranks. `longest` is the maximum number of collectives in the report.

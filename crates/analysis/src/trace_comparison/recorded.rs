@@ -97,6 +97,10 @@ pub struct Recorded {
     pub calls: Vec<Call>,
     /// Steps in time order.
     pub steps: Vec<RecordedStep>,
+    /// Number of ranks of the job, if the trace states it.
+    pub world_size: Option<u32>,
+    /// Number of slices that occur again, and are left out.
+    pub duplicates: u64,
 }
 
 /// Total time and count by activity and name.
@@ -136,6 +140,13 @@ impl Usage {
 }
 
 impl Recorded {
+    /// Returns a note about slices that are left out.
+    pub(super) fn duplicates_note(&self) -> Option<String> {
+        (self.duplicates > 0).then(|| {
+            format!("{} device slices of {} occur twice in the file and count once.", self.duplicates, self.name)
+        })
+    }
+
     /// Returns total time, count and activity by name.
     pub(super) fn by_name(&self, wanted: impl Fn(&DeviceSlice) -> bool) -> ByName<'_> {
         let mut found = ByName::new();

@@ -117,6 +117,9 @@ pub struct PhaseTime {
     /// True if only the printing rank is measured.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub one_rank: bool,
+    /// Slowest rank, if the log has the time of each rank and this one is at least 10 % above their median.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slow_rank: Option<u32>,
 }
 
 /// Points, in row order.

@@ -301,8 +301,16 @@ impl Steps {
         }
     }
 
+    /// Adds a timer to the open step. Returns false if the limit is reached. DeepSpeed prints the timers of every
+    /// microbatch, which are summed over the step.
     pub(super) fn timer(&mut self, timer: Timer, limits: &Limits) -> bool {
         let timers = self.open.as_mut().map_or(&mut self.setup, |open| &mut open.timers);
+        if timer.name.ends_with("_microstep")
+            && let Some(known) = timers.iter_mut().find(|known| known.name == timer.name)
+        {
+            known.time_s = known.time_s.zip(timer.time_s).map(|(sum, time)| sum + time);
+            return true;
+        }
         let has_capacity = timers.len() < limits.timers;
         if has_capacity {
             timers.push(timer);

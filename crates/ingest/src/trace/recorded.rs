@@ -1,6 +1,6 @@
 //! Device activity of each rank in a trace, for comparisons.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use planner::trace_comparison::{Activity, Call, DeviceSlice, Recorded, RecordedStep, normalised};
 
@@ -14,8 +14,8 @@ const ALL_WAIT: [&str; 5] = ["allreduce", "allgather", "reducescatter", "alltoal
 /// Other operations.
 const ROOTED: [&str; 6] = ["broadcast", "reduce", "gather", "scatter", "send", "recv"];
 
-/// Returns the activity of every device. The rank is that of the device's process, otherwise `rank`
-/// if the trace has one device, otherwise the position of the device.
+/// Returns the activity of every device. Slices that occur twice count once. The rank is that of the device's process,
+/// otherwise `rank` if the trace has one device, otherwise the position of the device.
 pub fn recorded(trace: &Trace, name: &str, rank: Option<u32>) -> Vec<Recorded> {
     let launches = Launches::find(trace);
     let steps = Steps::new(trace);
@@ -23,6 +23,7 @@ pub fn recorded(trace: &Trace, name: &str, rank: Option<u32>) -> Vec<Recorded> {
     let mut names: HashMap<(u32, u32), u32> = HashMap::new();
     let collectives: HashMap<u32, &Collective> =
         trace.collectives.iter().map(|located| (located.slice, &located.value)).collect();
+    let mut seen = HashSet::new();
     for slice in 0..trace.slices.len() {
         let kind = trace.slices.kind[slice];
         let activity = match kind {
@@ -31,9 +32,14 @@ pub fn recorded(trace: &Trace, name: &str, rank: Option<u32>) -> Vec<Recorded> {
             Kind::Memcpy | Kind::Memset => Activity::Copy,
             _ => continue,
         };
-        let process = trace.lanes[trace.slices.lane[slice] as usize].process;
+        let lane = trace.slices.lane[slice];
+        let process = trace.lanes[lane as usize].process;
         let device = devices.entry(process).or_default();
         let name_index = trace.slices.name[slice];
+        if !seen.insert((lane, name_index, trace.slices.start_ns[slice], trace.slices.duration_ns[slice])) {
+            device.duplicates += 1;
+            continue;
+        }
         let text = &trace.names[name_index as usize];
         let name = *names.entry((process, name_index)).or_insert_with(|| {
             let text = normalised(text);
@@ -74,6 +80,7 @@ pub fn recorded(trace: &Trace, name: &str, rank: Option<u32>) -> Vec<Recorded> {
                 _ => own.unwrap_or(place as u32),
             };
             name.clone_into(&mut device.name);
+            device.world_size = trace.distributed.as_ref().and_then(|job| job.world_size);
             device.slices.sort_by_key(|slice| (slice.start_ns, slice.duration_ns));
             device.steps = device_steps(&steps.durations, &device.slices);
             device
@@ -82,8 +89,9 @@ pub fn recorded(trace: &Trace, name: &str, rank: Option<u32>) -> Vec<Recorded> {
 }
 
 /// Returns the steps with their durations on the device: from the first slice of the step to the
-/// first slice of the next one, for the last step to its last end. The host launches ahead, so its
-/// own durations say when launches end. A step without slices keeps its annotated duration.
+/// first slice of the next one. The host launches ahead, so its own durations say when launches end.
+/// The last step ends at its last slice, and lasts at least its annotated duration, because it has no next
+/// slice that ends its idle time. A step without slices keeps its annotated duration.
 fn device_steps(annotated: &[RecordedStep], slices: &[DeviceSlice]) -> Vec<RecordedStep> {
     let mut ends: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
     for slice in slices {
@@ -96,7 +104,7 @@ fn device_steps(annotated: &[RecordedStep], slices: &[DeviceSlice]) -> Vec<Recor
     let duration = |step: &RecordedStep| {
         let Some(&(first, last)) = ends.get(&step.number) else { return step.duration_ns };
         let next = step.number.checked_add(1).and_then(|next| ends.get(&next)).map(|next| next.0);
-        next.filter(|&next| next > first).unwrap_or(last) - first
+        next.filter(|&next| next > first).map_or_else(|| step.duration_ns.max(last - first), |next| next - first)
     };
     annotated.iter().map(|step| RecordedStep { number: step.number, duration_ns: duration(step) }).collect()
 }
@@ -225,8 +233,20 @@ mod tests {
         assert_eq!((device.rank, device.name.as_str(), device.steps.len()), (5, "a.json", 2));
         assert_eq!(device.names, ["gemm at 0x…", "Memcpy HtoD"]);
         assert_eq!(device.slices.iter().map(|slice| slice.step).collect::<Vec<_>>(), [Some(1), Some(2)]);
-        // On the device, step 1 lasts from 150 to the copy at 170.
-        assert_eq!(device.steps.iter().map(|step| step.duration_ns).collect::<Vec<_>>(), [20_000, 10_000]);
+        // On the device, step 1 lasts from 150 to the copy at 170. The last step has its annotated duration.
+        assert_eq!(device.steps.iter().map(|step| step.duration_ns).collect::<Vec<_>>(), [20_000, 100_000]);
         assert_eq!(recorded(&trace, "a.json", Some(7))[0].rank, 7);
+    }
+
+    #[test]
+    fn slices_that_occur_twice_count_once() {
+        let kernel =
+            |ts: u32| json!({"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": ts, "dur": 5});
+        let events = json!({"distributedInfo": {"rank": 1, "world_size": 4}, "traceEvents": [
+            kernel(10), kernel(10), kernel(20),
+        ]});
+        let trace = read(events.to_string().as_bytes(), TimeUnit::default(), &Limits::default()).expect("a trace");
+        let [device] = &recorded(&trace, "a.json", None)[..] else { panic!("one device") };
+        assert_eq!((device.slices.len(), device.duplicates, device.world_size), (2, 1, Some(4)));
     }
 }

@@ -1,7 +1,7 @@
 //! Measured throughput of a run next to the prediction, and causes of a slower run.
 
 use api::check::{CheckRequest, LogCheck, LogCheckRequest, SlownessRequest};
-use api::planner::slowness::{Cause, Measured, PhaseShift, Relation, Slowness};
+use api::planner::slowness::{Cause, LatePhase, Measured, PhaseShift, Relation, Slowness};
 use api::run::Comparison;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
@@ -245,11 +245,14 @@ fn Explanation(slowness: Slowness, replicas: u32) -> impl IntoView {
     let excluded = [
         excluded("Effect too small", &slowness.too_small),
         excluded("Effect larger than the difference", &slowness.too_large),
+        excluded("Contradicted by the timers", &slowness.contradicted),
     ];
+    let late = slowness.late_phases.iter().map(LatePhase::text).collect::<Vec<_>>().join(", ");
     let order = slowness.order.title();
     let partial = slowness.is_partial.then_some(" The time limit was reached before all causes were simulated.");
     view! {
         <p role="status">{text}</p>
+        {(!late.is_empty()).then(|| view! { <p>{format!("Late phases: {late}.")}</p> })}
         {(is_slower && has_rows).then(|| view! {
             <div class="table-scroll" role="region" aria-label="Causes of a slower run" tabindex="0">
                 <table class="figures check-causes" data-testid="check-causes">
@@ -290,6 +293,8 @@ mod tests {
             order: CauseOrder::ClosestEffect,
             too_small: Vec::new(),
             too_large: Vec::new(),
+            contradicted: Vec::new(),
+            late_phases: Vec::new(),
             is_partial: false,
         }
     }

@@ -96,6 +96,15 @@ pub struct PlannedJob {
     pub layout: Option<StatedLayout>,
 }
 
+/// Returns the peak of a device in TFLOP/s for the number format of the matrix products.
+pub(crate) fn product_peak_tflops(scenario: &Scenario) -> f64 {
+    let device = &scenario.cluster.device;
+    match scenario.training.precision {
+        Precision::Fp8 => device.fp8_tflops.unwrap_or(device.peak_tflops),
+        Precision::Bf16 | Precision::Fp32 => device.peak_tflops,
+    }
+}
+
 impl PlannedJob {
     /// Creates the job description for a plan that was simulated on `batches`.
     pub fn new(scenario: &Scenario, planned: &Planned, batches: &[BatchSummary]) -> Self {
@@ -132,10 +141,7 @@ impl PlannedJob {
             tokens,
             padded_tokens,
             flops: step_flops(scenario, batches, metrics.tflops_per_device * 1e12 * devices * metrics.iteration_s),
-            peak_tflops: match scenario.training.precision {
-                Precision::Fp8 => device.fp8_tflops.unwrap_or(device.peak_tflops),
-                Precision::Bf16 | Precision::Fp32 => device.peak_tflops,
-            },
+            peak_tflops: product_peak_tflops(scenario),
             memory_gib: device.memory_gib,
             trained_parameters: scenario.model.modules.iter().map(|module| module.trained_parameters() as f64).sum(),
             modules: match scenario.model.modules.as_slice() {

@@ -101,6 +101,9 @@ fn slow_run_agrees_in_every_check() {
     assert!(comparison.is_same_job() && comparison.corrections.is_empty());
     assert_eq!(comparison.formulas, [FlopFormula::Model]);
     assert!(comparison.checks.iter().all(|check| check.consequence.is_empty()));
+    let summary = comparison.summary();
+    assert!(summary.starts_with("Log and plan agree in: global batch size"), "{summary}");
+    assert!(summary.ends_with("; TFLOP/s are below the device peak; memory is below the device memory."), "{summary}");
 }
 
 /// Step time 15.9 % lower and TFLOP/s 42.9 % lower than in the plan: 0.841 x 0.571 = 0.480 of the

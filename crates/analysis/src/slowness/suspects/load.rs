@@ -2,27 +2,25 @@
 
 use serde_json::json;
 
-use super::{Degree, Suspect};
-use planscope_core::workload::{Distribution, SampleSource};
+use super::advice::Advice;
+use super::{Degree, Suspect, rounded};
+use planscope_core::workload::{Distribution, Packing, SampleSource};
 use planscope_plan::scenario::Scenario;
 
 /// Tokens of the busiest expert-parallel rank relative to the mean.
 const SKEWS: [f64; 5] = [1.25, 1.5, 2.0, 3.0, 4.0];
 /// Largest difference of a sample length from the mean, relative to it.
 const SPREADS: [f64; 3] = [0.25, 0.5, 0.9];
-/// Layers that the first stage has less than planned, and the last stage more.
-const MOVED: [u32; 3] = [1, 2, 4];
+/// Most layers that the first stage has less than planned, and the last stage more.
+const MAX_MOVED: u32 = 4;
 /// Time to read the data of a microbatch in ms.
-const READING_MS: [f64; 22] = [
-    5.0, 7.0, 10.0, 14.0, 20.0, 28.0, 40.0, 56.0, 80.0, 112.0, 160.0, 224.0, 320.0, 450.0, 640.0, 900.0, 1300.0,
-    1800.0, 2500.0, 5000.0, 10_000.0, 20_000.0,
-];
+const READING_MS: [f64; 7] = [5.0, 20.0, 80.0, 320.0, 1300.0, 5000.0, 20_000.0];
 /// Key of the host time of a microbatch.
 pub(in crate::slowness) const HOST_MICROBATCH: &str = "/cluster/device/curves/host_microbatch_us";
 
-pub(super) fn suspects(scenario: &Scenario, is_rate: bool) -> Vec<Suspect> {
+pub(super) fn suspects(scenario: &Scenario, is_rate: bool, advice: Advice) -> Vec<Suspect> {
     let global = is_rate.then(|| global_batch(scenario));
-    let all = [microbatch(scenario), stages(scenario), lengths(scenario), reading(scenario)];
+    let all = [microbatch(scenario), stages(scenario, advice), lengths(scenario), reading(scenario, advice)];
     let single = all.into_iter().flatten().chain(global).chain(experts(scenario));
     single.filter(|suspect| !suspect.degrees.is_empty()).collect()
 }
@@ -34,30 +32,30 @@ fn microbatch(scenario: &Scenario) -> Option<Suspect> {
     let degree = |size: u32| {
         Degree::new(format!("microbatch {size} instead of {stated}"), &[("/layout/microbatch", json!(size))])
     };
-    Some(Suspect {
-        degrees: smaller.map(degree).collect(),
-        confirm: "Read the sequences of a microbatch from the log, or the rows of the products in a profiler trace.",
-    })
+    Some(Suspect::listed(
+        smaller.map(degree).collect(),
+        "Read the sequences of a microbatch from the log, or the rows of the products in a profiler trace.",
+    ))
 }
 
 /// A smaller global batch, for the tokens of a planned one.
 fn global_batch(scenario: &Scenario) -> Suspect {
     let batch = scenario.workload.global_batch;
-    let parts = [2, 4, 8, 16].into_iter().filter(|parts| batch.is_multiple_of(*parts));
+    let parts = (2..=16).filter(|parts| batch.is_multiple_of(*parts));
     let degree = |parts: u32| {
         let size = batch / parts;
         let title = format!("a global batch of {size} sequences instead of {batch}");
         Degree { steps: f64::from(parts), ..Degree::new(title, &[("/workload/global_batch", json!(size))]) }
     };
-    Suspect {
-        degrees: parts.map(degree).collect(),
-        confirm: "Read the global batch and its ramp from the log: a small batch has few microbatches per pipeline, and as many \
-                  reductions and optimizer steps as a large one.",
-    }
+    Suspect::listed(
+        parts.map(degree).collect(),
+        "Read the global batch and its ramp from the log: a small batch has few microbatches per pipeline, and as many \
+         reductions and optimizer steps as a large one.",
+    )
 }
 
 /// A last pipeline stage with more layers than planned, and a first one with fewer.
-fn stages(scenario: &Scenario) -> Option<Suspect> {
+fn stages(scenario: &Scenario, advice: Advice) -> Option<Suspect> {
     let [module] = &scenario.model.modules[..] else { return None };
     let stages = scenario.layout.pipeline.filter(|&ranks| ranks > 1)? * scenario.layout.chunks.unwrap_or(1);
     let stated = &scenario.layers_per_stage;
@@ -76,52 +74,49 @@ fn stages(scenario: &Scenario) -> Option<Suspect> {
         let title = format!("{last} layers on the last stage instead of {}", last - moved);
         Some(Degree::new(title, &[("/layers_per_stage", json!(layers))]))
     };
-    Some(Suspect {
-        degrees: MOVED.into_iter().filter_map(degree).collect(),
-        confirm: "Compare the forward times of the pipeline ranks: a trace of each, or the timers of all ranks \
-                  (--timing-log-option all of Megatron-LM).",
-    })
+    Some(Suspect::listed((1..=MAX_MOVED).filter_map(degree).collect(), advice.stages()))
 }
 
-/// Samples of different lengths, with the planned mean. Programs for pre-training concatenate documents to sequences of
-/// equal length, so only trainers that pad samples have this cause.
+/// Samples of different lengths up to the context length, with the planned mean. Programs for pre-training concatenate
+/// documents to sequences of equal length, so only trainers with one sample per sequence have this cause. Padded
+/// samples have the same work at any length.
 fn lengths(scenario: &Scenario) -> Option<Suspect> {
-    if !scenario.training.framework.is_hugging_face() {
+    let workload = &scenario.workload;
+    if !scenario.training.framework.is_hugging_face() || workload.packing != Packing::Single {
         return None;
     }
-    let SampleSource::Drawn { text_tokens: Distribution::Constant { value }, .. } = &scenario.workload.samples else {
+    let SampleSource::Drawn { text_tokens: Distribution::Constant { value: mean }, .. } = workload.samples else {
         return None;
     };
-    let mean = *value;
-    let degree = |spread: f64| {
+    let longest = workload.context_length.checked_sub(mean).filter(|&longest| longest > 0)?;
+    let degree = move |spread: f64| {
         let most = (f64::from(mean) * spread) as u32;
-        let (min, max) = (mean - most, mean.checked_add(most)?);
-        let changes = [
-            ("/workload/samples/text_tokens", json!({ "kind": "uniform", "min": min, "max": max })),
-            ("/workload/context_length", json!(max)),
-            ("/workload/packing", json!("single")),
-        ];
-        (most > 0).then(|| Degree::new(format!("samples of {min} to {max} tokens instead of {mean}"), &changes))
+        let (min, max) = (mean.saturating_sub(most), mean.saturating_add(most));
+        let changes = [("/workload/samples/text_tokens", json!({ "kind": "uniform", "min": min, "max": max }))];
+        let title = format!("samples of {min} to {max} tokens instead of {mean}");
+        Degree::new(title, &changes).with_value(f64::from(most) / f64::from(mean))
     };
-    Some(Suspect {
-        degrees: SPREADS.into_iter().filter_map(degree).collect(),
-        confirm: "Compare the tokens of the microbatches of different replicas. If they differ, deal the sequences by length, or pack \
-                  them.",
-    })
+    let most = f64::from(longest) / f64::from(mean);
+    let grid = SPREADS.into_iter().filter(move |&spread| spread <= most && spread * f64::from(mean) >= 1.0);
+    Some(Suspect::continuous(
+        0.0,
+        grid,
+        degree,
+        "Compare the tokens of the microbatches of different replicas. If they differ, deal the sequences by length, \
+         or pack them.",
+    ))
 }
 
 /// Reading of data that is slower than the computation.
-fn reading(scenario: &Scenario) -> Option<Suspect> {
-    let host_us = scenario.cluster.device.curves.as_ref()?.host_microbatch_us;
+fn reading(scenario: &Scenario, advice: Advice) -> Option<Suspect> {
+    let host_ms = scenario.cluster.device.curves.as_ref()?.host_microbatch_us / 1000.0;
     let degree = |ms: f64| {
-        let title = format!("reading of data that takes {ms:.0} ms per microbatch");
-        Degree::new(title, &[(HOST_MICROBATCH, json!(1000.0 * ms))])
+        let ms = rounded(ms, i32::from(ms < 10.0));
+        let title = format!("reading of data that takes {ms} ms per microbatch");
+        Degree::new(title, &[(HOST_MICROBATCH, json!(1000.0 * ms))]).with_value(ms)
     };
-    Some(Suspect {
-        degrees: READING_MS.into_iter().filter(|ms| 1000.0 * ms > host_us).map(degree).collect(),
-        confirm: "Run some steps on synthetic data (--mock-data of Megatron-LM). Look for idle time before the first forward kernel of a \
-                  microbatch in a profiler trace.",
-    })
+    let grid = READING_MS.into_iter().filter(move |&ms| ms > host_ms);
+    Some(Suspect::continuous(host_ms, grid, degree, advice.reading()))
 }
 
 /// Tokens that the router divides unevenly over expert-parallel ranks.
@@ -132,14 +127,19 @@ fn experts(scenario: &Scenario) -> Vec<Suspect> {
     let modules = scenario.model.modules.iter().enumerate();
     let suspect = |(index, skew): (usize, f64)| {
         let pointer = format!("/model/modules/{index}/moe/skew");
-        let degree = |more: f64| {
+        let degree = move |more: f64| {
+            let more = rounded(more, 2);
             let title = format!("{more} times the mean tokens on the busiest expert-parallel rank");
-            Degree::new(title, &[(&pointer, json!(more))])
+            Degree::new(title, &[(&pointer, json!(more))]).with_value(more)
         };
-        Suspect {
-            degrees: SKEWS.into_iter().filter(|&more| more > skew).map(degree).collect(),
-            confirm: "Log the tokens of each expert, or compare the grouped products of the expert-parallel ranks in their traces.",
-        }
+        let grid = SKEWS.into_iter().filter(move |&more| more > skew);
+        Suspect::continuous(
+            skew.max(1.0),
+            grid,
+            degree,
+            "Log the tokens of each expert, or compare the grouped products of the expert-parallel ranks in their \
+             traces.",
+        )
     };
     modules.filter_map(|(index, module)| Some((index, module.moe?.skew))).map(suspect).collect()
 }

@@ -66,6 +66,7 @@ pub(super) fn matched(recorded: &[&Recorded], notes: &mut Vec<String>) -> Vec<Ma
                 .to_owned(),
         );
     }
+    notes.extend(unequal(&by_group, recorded));
     let mut found = Vec::new();
     let mut alone = 0_u64;
     for ((group, operation), kernels) in by_group {
@@ -88,6 +89,25 @@ pub(super) fn matched(recorded: &[&Recorded], notes: &mut Vec<String>) -> Vec<Ma
     }
     found.sort_by_key(|matched| (matched.arrivals[0].end_ns, matched.arrivals[0].rank));
     found
+}
+
+/// Returns a note about the operation of a group with different numbers of collectives on its ranks.
+fn unequal(by_group: &BTreeMap<(&str, &str), Vec<Kernel>>, recorded: &[&Recorded]) -> Option<String> {
+    by_group.iter().find_map(|((group, operation), kernels)| {
+        let mut counts: BTreeMap<usize, u64> = BTreeMap::new();
+        for kernel in kernels {
+            *counts.entry(kernel.arrival.rank).or_default() += 1;
+        }
+        let (least, most) = (counts.iter().min_by_key(|it| it.1)?, counts.iter().max_by_key(|it| it.1)?);
+        let group = if group.is_empty() { String::new() } else { format!(" of group {group}") };
+        (least.1 < most.1).then(|| {
+            format!(
+                "The traces have different numbers of collectives: {operation}{group} on rank {}: {}, rank {}: {}. \
+                 They can cover different steps, or a rank can have another schedule.",
+                recorded[*most.0].rank, most.1, recorded[*least.0].rank, least.1
+            )
+        })
+    })
 }
 
 /// Groups the kernels of an operation by occurrence.

@@ -31,6 +31,7 @@ fn recorded(rank: u32, clock: u64, compute: &[u64]) -> Recorded {
         slices: slices.collect(),
         calls: vec![call("0", None, true)],
         steps: (0..compute.len() as u64).map(|number| RecordedStep { number, duration_ns: 100 }).collect(),
+        ..Recorded::default()
     }
 }
 
@@ -68,6 +69,18 @@ fn the_shortest_kernel_arrives_last() {
     assert_eq!(report.steps[1], StepWait { step: 1, wait_ns: 30, last: 2, caused_ns: 30 });
     assert_eq!((report.groups[0].collectives, report.groups[0].last, report.groups[0].transfer_ns), (2, 2, 30));
     assert!(report.notes.is_empty(), "{:?}", report.notes);
+}
+
+#[test]
+fn incomplete_traces_are_noted() {
+    let mut incomplete = three();
+    incomplete[0].world_size = Some(5);
+    incomplete[1].duplicates = 2;
+    incomplete[2].slices.truncate(2);
+    let notes = ranks(&incomplete, 0).expect("shared").notes.join("\n");
+    for text in ["2 device slices of rank1.json", "Of 5 ranks, these have no trace: 3, 4.", "rank 1: 2, rank 2: 1"] {
+        assert!(notes.contains(text), "{text}: {notes}");
+    }
 }
 
 /// The median of the others is 140 ns (60+60 and 70+70, upper median). Rank 2 has 170 ns in as many

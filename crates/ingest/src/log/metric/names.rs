@@ -169,6 +169,7 @@ fn by_name(plain: &str) -> Option<Metric> {
         "elapsed_s" => Elapsed,
         "mfu" | "throughput/mfu" => Mfu,
         "throughput(tps)"
+        | "tokens/train_per_sec_per_gpu"
         | "tokens per gpu per second (tgs)"
         | "tokens per gpu (tokens/s/gpu)"
         | "throughput/device/tps"
@@ -277,6 +278,7 @@ mod tests {
         for (name, metric) in [
             ("tokens/s/gpu", Some(Metric::DeviceTokenRate)),
             ("tok/s/gpu", Some(Metric::DeviceTokenRate)),
+            ("tokens/train_per_sec_per_gpu", Some(Metric::DeviceTokenRate)),
             ("tokens_per_gpu_per_second", Some(Metric::DeviceTokenRate)),
             ("throughput/device/tokens_per_sec", Some(Metric::DeviceTokenRate)),
             ("perf/tokens_per_sec", Some(Metric::TokenRate)),

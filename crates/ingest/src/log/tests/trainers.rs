@@ -243,3 +243,13 @@ fn line_with_100_megabytes_is_omitted() {
     let (points, report) = parser.finish();
     assert_eq!((points.len(), report.skipped, report.bytes), (1, 1, (100 << 20) + 1 + V2.len() as u64));
 }
+
+/// DeepSpeed prints the timers of a microbatch in a line of their own: those of a step are summed.
+#[test]
+fn timers_of_microbatches_are_summed() {
+    let micro = "[Rank 0] time (ms) | fwd_microstep: 60.0 | bwd_microstep: 120.0 | step_microstep: 1.0\n";
+    let step = "[Rank 0] time (ms) | fwd: 120.0 | bwd: 240.0 | step: 2.0\n";
+    let Log { points, .. } = read(&[step, micro, micro, step].concat());
+    let forward = points[0].timers.iter().find(|timer| timer.name == "fwd_microstep").and_then(|timer| timer.time_s);
+    assert_eq!((points.len(), forward), (2, Some(0.12)));
+}

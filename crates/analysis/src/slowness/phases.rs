@@ -1,0 +1,149 @@
+//! Causes and the measured phases of a step: which phase is late, and which causes the timers contradict.
+
+use serde::{Deserialize, Serialize};
+
+use super::degrees::Base;
+use super::suspects::reading_advice;
+use super::{Cause, CauseOrder, MIN_SHARE, PhaseShift, Relation, Slowness};
+use crate::run_comparison::{Phase, TimerRanks, predicted_phases};
+use planscope_plan::outcome::Planned;
+use planscope_plan::scenario::Scenario;
+
+/// Smallest share of the gap of a late phase.
+const LATE: f64 = 0.25;
+/// A cause is contradicted if less of its effect is in late phases.
+const MIN_MATCH: f64 = 0.5;
+/// Smallest share of the gap of a phase that a cause of it changes.
+const MIN_CHANGE: f64 = 0.1;
+/// Name of the part of the step that no compared timer measures.
+const UNTIMED: &str = "time outside the compared timers";
+
+/// Measured minus predicted time of a phase.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PhaseGap<'a> {
+    /// Name of the phase.
+    pub phase: &'a str,
+    /// Difference in s.
+    pub seconds: f64,
+}
+
+/// A phase that is later than predicted.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct LatePhase {
+    /// Name of the phase, or of the part of the step without timers.
+    pub phase: String,
+    /// Measured minus predicted time in s.
+    pub seconds: f64,
+    /// True if a listed cause makes this phase longer.
+    pub has_cause: bool,
+}
+
+impl LatePhase {
+    /// Describes the phase and its gap, for example "optimizer +0.412 s (no simulated cause changes it)".
+    pub fn text(&self) -> String {
+        let unexplained = if self.has_cause { "" } else { " (no simulated cause changes it)" };
+        format!("{} {:+.3}\u{202f}s{unexplained}", self.phase, self.seconds)
+    }
+}
+
+impl Slowness {
+    /// Adds the timer of the reading of batches, in s per step, to the causes of a slower run. It replaces the
+    /// simulated reading of data, and explains at most the gap.
+    pub fn add_reading_timer(&mut self, scenario: &Scenario, read_s: f64) {
+        self.causes.retain(|cause| !cause.is_reading());
+        let gap_s = self.measured_s - self.predicted_s;
+        let explains_s = read_s.min(gap_s);
+        if self.relation != Relation::Slower || explains_s < MIN_SHARE * gap_s {
+            return;
+        }
+        self.causes.push(Cause {
+            title: "reading of batches, by its timer".to_owned(),
+            fields: Vec::new(),
+            iteration_s: self.predicted_s + explains_s,
+            explains_s,
+            phases: vec![PhaseShift { phase: Phase::Data.name().to_owned(), seconds: explains_s }],
+            confirm: format!(
+                "{} Raise the number of loader processes, and check the storage.",
+                reading_advice(scenario)
+            ),
+        });
+        let missed = |cause: &Cause| (cause.explains_s - gap_s).abs();
+        self.causes.sort_by(|a, b| missed(a).total_cmp(&missed(b)));
+    }
+
+    /// Compares the causes of a slower run with the timed phases, which do not overlap. The rest of the gap is in the
+    /// part of the step without timers.
+    ///
+    /// A cause is contradicted if less than half of its effect is in late phases. The others are sorted by the sum over
+    /// the phases of the difference between the measured gap and the change that the cause makes. Without timed phases,
+    /// nothing changes.
+    pub fn rank_by_phases(&mut self, gaps: &[PhaseGap<'_>]) {
+        if gaps.is_empty() || self.relation != Relation::Slower {
+            return;
+        }
+        let gap_s = self.measured_s - self.predicted_s;
+        let untimed_s = gap_s - gaps.iter().map(|gap| gap.seconds).sum::<f64>();
+        let mut all = gaps.to_vec();
+        all.push(PhaseGap { phase: UNTIMED, seconds: untimed_s });
+        let effects = |cause: &Cause| -> Vec<f64> {
+            let shift = |gap: &PhaseGap<'_>| {
+                cause.phases.iter().find(|shift| shift.phase == gap.phase).map_or(0.0, |shift| shift.seconds)
+            };
+            let mut effects: Vec<f64> = gaps.iter().map(shift).collect();
+            effects.push(cause.explains_s - effects.iter().sum::<f64>());
+            effects
+        };
+        let is_contradicted = |cause: &Cause| {
+            let (matched, whole) =
+                effects(cause).iter().zip(&all).fold((0.0, 0.0), |(matched, whole), (effect, gap)| {
+                    (matched + effect.min(gap.seconds).max(0.0), whole + effect.max(0.0))
+                });
+            matched < MIN_MATCH * whole
+        };
+        let (contradicted, mut causes): (Vec<Cause>, Vec<Cause>) =
+            std::mem::take(&mut self.causes).into_iter().partition(is_contradicted);
+        self.contradicted.extend(contradicted.into_iter().map(|cause| cause.title));
+        let missed = |cause: &Cause| {
+            effects(cause).iter().zip(&all).map(|(effect, gap)| (gap.seconds - effect).abs()).sum::<f64>()
+        };
+        causes.sort_by(|a, b| missed(a).total_cmp(&missed(b)));
+        let late = all.iter().enumerate().filter(|(_, gap)| gap.seconds >= LATE * gap_s);
+        self.late_phases = late
+            .map(|(index, gap)| LatePhase {
+                phase: gap.phase.to_owned(),
+                seconds: gap.seconds,
+                has_cause: causes.iter().any(|cause| effects(cause)[index] >= MIN_CHANGE * gap.seconds),
+            })
+            .collect();
+        self.late_phases.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
+        self.causes = causes;
+        self.order = CauseOrder::Phases;
+    }
+}
+
+/// Moves the changes of the backward passes to the forward passes: data are read there.
+pub(super) fn in_forward(shifts: Vec<PhaseShift>) -> Vec<PhaseShift> {
+    let is_pass = |shift: &PhaseShift| [Phase::Forward.name(), Phase::Backward.name()].contains(&shift.phase.as_str());
+    let (passes, others): (Vec<PhaseShift>, Vec<PhaseShift>) = shifts.into_iter().partition(is_pass);
+    let seconds = passes.iter().map(|shift| shift.seconds).sum();
+    let forward = (!passes.is_empty()).then(|| PhaseShift { phase: Phase::Forward.name().to_owned(), seconds });
+    forward.into_iter().chain(others).collect()
+}
+
+/// Returns the changes of the phases of `steps` steps of a plan. Waiting between pipeline ranks is the rest of the
+/// step. Changes below a thousandth of the step are left out.
+pub(super) fn shifts(plan: &Planned, steps: f64, base: &Base<'_>) -> Vec<PhaseShift> {
+    let changed = predicted_phases(plan, TimerRanks::Slowest, None);
+    let shift = |phase: Phase| Some((phase, steps * changed.for_phase(phase)? - base.phases.for_phase(phase)?));
+    let phases = [Phase::Forward, Phase::Backward, Phase::Reduction, Phase::Optimizer];
+    let mut shifts: Vec<(Phase, f64)> = phases.into_iter().filter_map(shift).collect();
+    let rest =
+        steps * plan.metrics.iteration_s - base.predicted_s - shifts.iter().map(|(_, seconds)| seconds).sum::<f64>();
+    if plan.layout.pipeline > 1 {
+        shifts.push((Phase::Pipeline, rest));
+    }
+    let smallest = 1e-3 * base.predicted_s;
+    let named = |(phase, seconds): (Phase, f64)| PhaseShift { phase: phase.name().to_owned(), seconds };
+    shifts.into_iter().filter(|(_, seconds)| seconds.abs() > smallest).map(named).collect()
+}
