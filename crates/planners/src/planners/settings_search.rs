@@ -190,7 +190,8 @@ impl SettingsSearch<'_> {
     /// nothing fits.
     fn best_degrees(&self) -> Vec<PlanSettings> {
         let mut order: Vec<&Probe> = self.probes.iter().collect();
-        order.sort_by_key(|probe| (probe.time.is_none(), probe.time, probe.peak));
+        // Degrees without any layout have no peak. They come last.
+        order.sort_by_key(|probe| (probe.time.is_none(), probe.time, probe.peak.is_none(), probe.peak));
         let mut degrees: Vec<PlanSettings> = Vec::new();
         for probe in order {
             let own = PlanSettings::from_scenario(self.scenario);
