@@ -46,7 +46,7 @@ pub(super) async fn forward(
             answer(&line)
         } else {
             skip_line(&mut input).await?;
-            Some(error(Value::Null, INVALID_REQUEST, "the message is longer than 16 MiB"))
+            Some(error(&Value::Null, INVALID_REQUEST, "the message is longer than 16 MiB"))
         };
         if let Some(answer) = answer {
             if answers.send(answer).await.is_err() {
@@ -83,14 +83,14 @@ fn answer(line: &[u8]) -> Option<Vec<u8>> {
         return None;
     }
     if let Err(problem) = serde_json::from_slice::<IgnoredAny>(line) {
-        return Some(error(Value::Null, PARSE_ERROR, &format!("the line is not JSON: {problem}")));
+        return Some(error(&Value::Null, PARSE_ERROR, &format!("the line is not JSON: {problem}")));
     }
     let Head { id, method, params } = serde_json::from_slice(line).ok()?;
     (method.as_deref() == Some("tools/call") && params.is_none() && !id.is_null())
-        .then(|| error(id, INVALID_PARAMS, "tools/call needs params with the name of a tool and its arguments"))
+        .then(|| error(&id, INVALID_PARAMS, "tools/call needs params with the name of a tool and its arguments"))
 }
 
-fn error(id: Value, code: i32, message: &str) -> Vec<u8> {
+fn error(id: &Value, code: i32, message: &str) -> Vec<u8> {
     let answer = json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": message } });
     format!("{answer}\n").into_bytes()
 }

@@ -83,9 +83,10 @@ mod tests {
     use super::*;
     use crate::observation::comparison::sifted;
 
-    fn points(seconds: impl Fn(u64) -> (f64, i64)) -> Vec<RunPoint> {
-        let point = |step: u64| {
-            let (step_s, time_ms) = seconds(step);
+    fn points(seconds: impl Fn(i64) -> (f64, i64)) -> Vec<RunPoint> {
+        let point = |number: i64| {
+            let (step_s, time_ms) = seconds(number);
+            let step = number.unsigned_abs();
             RunPoint { row: step, step, step_s: Some(step_s), time_ms: Some(time_ms), ..RunPoint::default() }
         };
         (1..=60).map(point).collect()
@@ -99,8 +100,8 @@ mod tests {
         let slow: Vec<RunPoint> = slow.into_iter().map(|point| RunPoint { time_ms: None, ..point }).collect();
         let slow = text(&slow).unwrap();
         assert!(slow.contains("median of regular steps is 1.000 s") && slow.contains("40 % of the time"), "{slow}");
-        let paused = text(&points(|step| (1.0, 1000 * step as i64 + 9000 * (step / 10) as i64))).unwrap();
+        let paused = text(&points(|step| (1.0, 1000 * step + 9000 * (step / 10)))).unwrap();
         assert!(paused.contains("48 % of the time") && paused.contains("54.0 s between steps"), "{paused}");
-        assert_eq!(text(&points(|step| (1.0, 1000 * step as i64))), None);
+        assert_eq!(text(&points(|step| (1.0, 1000 * step))), None);
     }
 }

@@ -82,9 +82,8 @@ fn single(title: &str, changes: &[(&str, Value)], confirm: &str) -> Suspect {
     Suspect::listed(vec![Degree::new(title.to_owned(), changes)], confirm)
 }
 
-/// Rounds to a number of digits after the decimal point.
-fn rounded(value: f64, digits: i32) -> f64 {
-    let scale = 10.0_f64.powi(digits);
+/// Rounds to a multiple of 1 / `scale`.
+fn rounded(value: f64, scale: f64) -> f64 {
     (value * scale).round() / scale
 }
 
@@ -103,7 +102,7 @@ pub(super) fn suspects(scenario: &Scenario, is_rate: bool) -> Vec<Suspect> {
     let device = &scenario.cluster.device;
     let launch_us = device.launch_us;
     let host = move |us: f64| {
-        let us = rounded(us, 1);
+        let us = rounded(us, 10.0);
         let title = format!("{us} µs of host time per kernel instead of {launch_us:.1}");
         Degree::new(title, &[("/cluster/device/launch_us", json!(us))]).with_value(us)
     };
@@ -111,7 +110,7 @@ pub(super) fn suspects(scenario: &Scenario, is_rate: bool) -> Vec<Suspect> {
     all.push(Suspect::continuous(launch_us, grid, host, advice.host()));
     let (peak_tflops, memory_gb_per_s) = (device.peak_tflops, device.memory_gb_per_s);
     let clocks = move |share: f64| {
-        let share = rounded(share, 2);
+        let share = rounded(share, 100.0);
         let title = format!("clocks at {:.0} % on all or on one device", 100.0 * share);
         let changes = [
             ("/cluster/device/peak_tflops", json!(share * peak_tflops)),
@@ -189,7 +188,7 @@ fn links(scenario: &Scenario, advice: Advice) -> Vec<Suspect> {
     let cluster = &scenario.cluster;
     let slower = |name: &'static str, pointer: &'static str, rate: f64, confirm: &str| {
         let degree = move |share: f64| {
-            let share = rounded(share, 3);
+            let share = rounded(share, 1000.0);
             let title = format!("{name} of {:.1} GB/s per device instead of {rate:.1}", share * rate);
             Degree::new(title, &[(pointer, json!(share * rate))]).with_value(share)
         };

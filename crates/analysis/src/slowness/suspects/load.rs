@@ -111,7 +111,7 @@ fn lengths(scenario: &Scenario) -> Option<Suspect> {
 fn reading(scenario: &Scenario, advice: Advice) -> Option<Suspect> {
     let host_ms = scenario.cluster.device.curves.as_ref()?.host_microbatch_us / 1000.0;
     let degree = |ms: f64| {
-        let ms = rounded(ms, i32::from(ms < 10.0));
+        let ms = rounded(ms, if ms < 10.0 { 10.0 } else { 1.0 });
         let title = format!("reading of data that takes {ms} ms per microbatch");
         Degree::new(title, &[(HOST_MICROBATCH, json!(1000.0 * ms))]).with_value(ms)
     };
@@ -128,7 +128,7 @@ fn experts(scenario: &Scenario) -> Vec<Suspect> {
     let suspect = |(index, skew): (usize, f64)| {
         let pointer = format!("/model/modules/{index}/moe/skew");
         let degree = move |more: f64| {
-            let more = rounded(more, 2);
+            let more = rounded(more, 100.0);
             let title = format!("{more} times the mean tokens on the busiest expert-parallel rank");
             Degree::new(title, &[(&pointer, json!(more))]).with_value(more)
         };
