@@ -9,7 +9,7 @@ mod orders;
 mod steps;
 
 use super::settings::{CLOSE, Screened, plan_with, screen, with_settings};
-use super::spent::{Budgeted, Spent};
+use super::spent::{Budgeted, Excess, Spent};
 use super::{Evaluation, PlanError, judged, plan_family};
 use crate::planners::settings_search::Quiet;
 use crate::planners::{EvaluatedPlan, NoPlan, PlanningContext};
@@ -26,6 +26,10 @@ pub(super) use steps::report_draft;
 const FINALISTS: usize = 3;
 /// Limit on the settings of a planner that are tried if its plans do not fit the batches of the run.
 const MAX_ATTEMPTS: usize = 8;
+/// Relative difference of equal times. The planner that comes first in the list of candidates is the simplest.
+const TIE: f64 = 1e-6;
+/// Smallest relative gain that is listed.
+const MIN_GAIN: f64 = 1e-3;
 /// Layouts of a finalist that are simulated to the end, up to this ratio to its fastest time on the sizing batch.
 /// They are alternatives if the fastest does not fit a batch of the run.
 const REPORTED: f64 = 1.25;
@@ -45,7 +49,8 @@ pub(super) fn plan(
     // Planner and whether its settings are refined, degrees that were fixed for it, and plan.
     let mut winner: Option<((PlannerKind, bool), LayoutRequest, EvaluatedPlan)> = None;
     let mut consider = |source: (PlannerKind, bool), request: LayoutRequest, evaluated: &EvaluatedPlan| {
-        if winner.as_ref().is_none_or(|(.., best)| evaluated.iteration_s() < best.iteration_s()) {
+        let is_faster = |best: &EvaluatedPlan| evaluated.iteration_s() < best.iteration_s() * (1.0 - TIE);
+        if winner.as_ref().is_none_or(|(.., best)| is_faster(best)) {
             winner = Some((source, request, evaluated.clone()));
         }
     };
@@ -76,6 +81,10 @@ pub(super) fn plan(
         let step = PlanningContext { planner: candidate.planner, scenario: &scenario, ceiling, ..context };
         let evaluation = plan_with(step, candidate.settings, &mut Budgeted::new(&spent, &mut Quiet(observer)));
         go_on(observer)?;
+        // The result must not depend on the memory of an attempt. The caller tries again with more.
+        if let Some(excess @ Excess::Bytes(_)) = spent.excess() {
+            return Err(excess.into());
+        }
         match evaluation {
             Ok(Evaluation::Planned(evaluated)) => {
                 consider(finalist, candidate.request, &evaluated);
@@ -198,7 +207,7 @@ fn gains(
         let ingredient = format!("{} with refined settings", planner.short_title());
         gains.push(Gain::new(&ingredient, "the fastest planner with settings that all planners try", best, refined));
     }
-    Ok(gains.into_iter().flatten().collect())
+    Ok(gains.into_iter().flatten().filter(|gain| gain.opponent_s > gain.iteration_s * (1.0 + MIN_GAIN)).collect())
 }
 
 fn decisions(winner: PlannerKind, screened: &[Screened]) -> Vec<String> {

@@ -31,7 +31,7 @@ pub(super) fn refine(search: &mut PlanSearch<'_, '_>) -> Result<(), PlanError> {
     let mut starts = starts(&search.screened);
     for _ in 0..ROUNDS {
         for start in std::mem::take(&mut starts) {
-            if !descend(search, start)? {
+            if !descend(search, &start)? {
                 return Ok(());
             }
         }
@@ -48,13 +48,13 @@ pub(super) fn refine(search: &mut PlanSearch<'_, '_>) -> Result<(), PlanError> {
 }
 
 /// Changes settings of `start` as long as a plan gets faster. Returns false if the limit of steps ends the search.
-fn descend(search: &mut PlanSearch<'_, '_>, start: Screened) -> Result<bool, PlanError> {
-    let Screened { planner, request, .. } = start;
+fn descend(search: &mut PlanSearch<'_, '_>, start: &Screened) -> Result<bool, PlanError> {
+    let &Screened { planner, request, settings, .. } = start;
     let scenario = search.context.scenario;
     let limit = max_steps(planner, scenario.cluster.devices());
     search.steps.total += limit;
     let end = search.steps.done + limit;
-    let (mut settings, mut seconds) = (start.settings, start.seconds());
+    let (mut settings, mut seconds) = (settings, start.seconds());
     'descent: loop {
         let moves = candidates_of(planner, scenario, &neighbours(scenario, settings));
         let step_of = |settings: PlanSettings| Step { planner, request, settings };

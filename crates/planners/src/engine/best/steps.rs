@@ -4,6 +4,7 @@
 use super::super::PlanError;
 use super::super::settings::{CLOSE, Screened, candidates_of, screen};
 use super::super::spent::Budgeted;
+use super::TIE;
 use super::neighbours;
 use crate::planners::settings_search::CONCURRENT;
 use crate::planners::{Batches, PlanningContext};
@@ -228,7 +229,9 @@ pub(super) fn screen_all(
         neighbours::refine(&mut search)?;
     }
     let PlanSearch { mut screened, steps, .. } = search;
-    screened.sort_by(|a, b| a.seconds().total_cmp(&b.seconds()));
+    // Plans with equal times remain in the order of the candidates.
+    let fastest = screened.iter().map(Screened::seconds).fold(f64::INFINITY, f64::min);
+    screened.sort_by_key(|candidate| ((candidate.seconds() / fastest - 1.0) / TIE) as u64);
     Ok(Screening { screened, steps, common_steps })
 }
 
