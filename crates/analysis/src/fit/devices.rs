@@ -6,7 +6,7 @@ use super::{FitResult, Watch, evaluate};
 use crate::analysis::AnalysisError;
 use planscope_core::cluster::presets;
 use planscope_core::host::{Cancellation, Workers};
-use planscope_plan::scenario::{FreeSetting, PlannerKind, SearchSettings, ValidScenario};
+use planscope_plan::scenario::{FreeSetting, PlannerKind, Scenario, SearchSettings, ValidScenario};
 
 /// Maximum number of nodes in the search.
 const MAX_NODES: u32 = 1024;
@@ -52,17 +52,15 @@ pub fn fewest_devices(
         let mut scenario = valid.scenario().clone();
         scenario.free = FreeSetting::ALL.to_vec();
         scenario.free_layout();
-        (scenario.training.context_parallel, scenario.training.expert_parallel) = (1, 1);
-        // The quick search tries no and full recomputation, which decide whether a plan fits.
+        scenario.training.context_parallel = 1;
         scenario.search = SearchSettings { rollouts: 0, ..scenario.search };
         let mut nodes = 1;
         let mut row = None;
         while nodes <= MAX_NODES {
             scenario.cluster = preset.cluster.clone();
             scenario.cluster.nodes = nodes;
-            let document = serde_json::to_value(&scenario).expect("a scenario has only text keys");
-            let evaluated = match evaluate(&document, valid, PlannerKind::OneFOneB, &watch) {
-                Ok(Some(evaluated)) => evaluated,
+            let result = match fastest(&scenario, valid, &watch) {
+                Ok(Some(result)) => result,
                 Ok(None) => break,
                 // A type that is not completely searched has no row.
                 Err(AnalysisError::TimeIsUp) => {
@@ -71,8 +69,8 @@ pub fn fewest_devices(
                 }
                 Err(error) => return Err(error),
             };
-            let is_found = evaluated.result.iteration_s.is_some();
-            row = Some((is_found.then_some(nodes), evaluated.result));
+            let is_found = result.iteration_s.is_some();
+            row = Some((is_found.then_some(nodes), result));
             if is_found {
                 break;
             }
@@ -91,4 +89,42 @@ pub fn fewest_devices(
     }
     rows.sort_by_key(|row| row.devices.unwrap_or(u32::MAX));
     Ok(DeviceTable { rows, is_partial })
+}
+
+/// ZeRO stage, and offloaded shares of the optimizer state and of the activations, from fast to lean.
+const MEMORY_SETTINGS: [(u32, f64, f64); 4] = [(1, 0.0, 0.0), (3, 0.0, 0.0), (3, 1.0, 0.0), (2, 1.0, 1.0)];
+/// Expert-parallel degrees that are tried.
+const EXPERT_DEGREES: [u32; 2] = [1, 8];
+
+/// Plans with 1F1B and each of the memory settings, without and with full recomputation (the quick search). The first
+/// settings with a plan are used, with the faster expert-parallel degree; if nothing fits, the result of the first ones.
+/// `None` if nothing can be planned.
+fn fastest(scenario: &Scenario, valid: &ValidScenario, watch: &Watch<'_>) -> Result<Option<FitResult>, AnalysisError> {
+    let has_experts = scenario.model.modules.iter().any(|module| module.moe.is_some());
+    let degrees = &EXPERT_DEGREES[..if has_experts { 2 } else { 1 }];
+    let mut first = None;
+    for (zero, optimizer_offload, activation_offload) in MEMORY_SETTINGS {
+        let mut best: Option<FitResult> = None;
+        for &expert_parallel in degrees {
+            let mut changed = scenario.clone();
+            let training = &mut changed.training;
+            (training.zero, training.distributed_optimizer) = (Some(zero), true);
+            (training.optimizer_offload, training.activation_offload) = (optimizer_offload, activation_offload);
+            training.expert_parallel = expert_parallel;
+            let document = serde_json::to_value(&changed).expect("a scenario has only text keys");
+            let Some(evaluated) = evaluate(&document, valid, PlannerKind::OneFOneB, watch)? else { continue };
+            let result = evaluated.result;
+            let is_faster = |best: &FitResult| {
+                result.iteration_s.is_some_and(|seconds| best.iteration_s.is_none_or(|other| seconds < other))
+            };
+            if best.as_ref().is_none_or(is_faster) {
+                best = Some(result);
+            }
+        }
+        if best.as_ref().is_some_and(|best| best.iteration_s.is_some()) {
+            return Ok(best);
+        }
+        first = first.or(best);
+    }
+    Ok(first)
 }
