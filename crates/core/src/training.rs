@@ -6,7 +6,7 @@ mod optimizer;
 mod recompute;
 
 pub use cost_override::{AtDegrees, CostOverride, LAYER, OverridePhase};
-pub use framework::{Execution, Framework, Kernels, Profile, StageRule};
+pub use framework::{Execution, Experts, Framework, Kernels, Profile, Shards, StageRule};
 pub use optimizer::{MasterWeights, MomentFormat, Optimizer};
 pub use recompute::{RecomputedModule, RecomputedModules};
 

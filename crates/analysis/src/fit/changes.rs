@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{ChangeKind, FieldChange};
 use planscope_core::training::{
-    AttentionKernel, ContextExchange, Execution, Framework, GradientFormat, Kernels, MomentFormat, Recompute,
+    AttentionKernel, ContextExchange, Execution, Experts, Framework, GradientFormat, Kernels, MomentFormat, Recompute,
     RecomputedModule,
 };
 use planscope_core::workload::Packing;
@@ -180,8 +180,8 @@ fn training(scenario: &Scenario, all: &mut Vec<Proposal>) {
         all.push(proposal(kind, "fused attention", &[("/training/attention", kernel)]));
     }
     // A loop over experts breaks the compiled graph.
-    let has_loop =
-        settings.profile().loops_over_experts && scenario.model.modules.iter().any(|module| module.moe.is_some());
+    let has_loop = settings.profile().experts == Experts::OneByOne
+        && scenario.model.modules.iter().any(|module| module.moe.is_some());
     if settings.profile().norms == Kernels::Eager && !has_loop {
         let execution = json!(Execution::Compiled);
         all.push(proposal(kind, "fused memory-bound kernels (torch.compile)", &[("/training/execution", execution)]));

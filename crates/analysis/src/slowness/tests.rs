@@ -222,7 +222,9 @@ fn advice_is_for_the_device_and_the_framework() {
             "layout": { "tensor": 1, "pipeline": 1, "microbatch": 1 }, "planners": ["1f1b"]
         });
         let all = suspects(&parse(&document.to_string()).unwrap(), false);
-        all.iter().map(|suspect| format!("{} {}\n", suspect.degrees[0].title, suspect.confirm)).collect::<String>()
+        all.iter()
+            .flat_map(|suspect| [suspect.degrees[0].title.as_str(), " ", &suspect.confirm, "\n"])
+            .collect::<String>()
     };
     let nvidia = texts("h100", "megatron");
     assert!(nvidia.contains("nvidia-smi") && nvidia.contains("--mock-data"), "{nvidia}");

@@ -163,7 +163,7 @@ impl Framework {
                 logit_bytes: 12.0,
                 gathered_inputs: true,
                 casts_fp8: true,
-                shards_masters: true,
+                shards: Shards::Masters,
                 ..Profile::FUSED
             },
             Self::Fsdp => Profile {
@@ -171,7 +171,7 @@ impl Framework {
                 loss: Kernels::Eager,
                 logit_bytes: 16.0,
                 casts_fp8: true,
-                shards_masters: true,
+                shards: Shards::Masters,
                 ..Profile::FUSED
             },
             Self::Nanotron => Profile {
@@ -185,7 +185,7 @@ impl Framework {
             },
             Self::HuggingFace => Profile::HUGGING_FACE,
             Self::Deepspeed => {
-                Profile { gather_us: DEEPSPEED_GATHER_US, shards_masters: false, ..Profile::HUGGING_FACE }
+                Profile { gather_us: DEEPSPEED_GATHER_US, shards: Shards::MastersAndWeights, ..Profile::HUGGING_FACE }
             }
             Self::Internevo => Profile {
                 loss: Kernels::Eager,
@@ -268,6 +268,24 @@ pub enum Kernels {
     Eager,
 }
 
+/// Order of the experts of a layer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Experts {
+    /// Grouped kernels for all experts.
+    Together,
+    /// A loop of the host, which reads the number of tokens of each expert.
+    OneByOne,
+}
+
+/// Shards of trained weights at ZeRO stage 3.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shards {
+    /// Master weights, and weights in the compute precision.
+    MastersAndWeights,
+    /// Master weights alone, converted in the gather (FSDP).
+    Masters,
+}
+
 /// Properties of a framework that change time and memory.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Profile {
@@ -296,12 +314,12 @@ pub struct Profile {
     pub casts_fp8: bool,
     /// Host time per operator in µs. `None`: the value of the device.
     pub host_us: Option<f64>,
-    /// The experts of a layer run one after another in a loop of the host, which reads their numbers of tokens.
-    pub loops_over_experts: bool,
+    /// Order of the experts of a layer.
+    pub experts: Experts,
     /// Host time to gather and release a sharded weight tensor, in µs per pass.
     pub gather_us: f64,
-    /// At ZeRO stage 3, the shards are the master weights (FSDP), without shards in the compute precision.
-    pub shards_masters: bool,
+    /// Shards at ZeRO stage 3.
+    pub shards: Shards,
 }
 
 impl Profile {
@@ -318,9 +336,9 @@ impl Profile {
         owners_broadcast: false,
         casts_fp8: false,
         host_us: None,
-        loops_over_experts: false,
+        experts: Experts::Together,
         gather_us: 0.0,
-        shards_masters: false,
+        shards: Shards::MastersAndWeights,
     };
 
     /// Modules of Transformers.
@@ -330,8 +348,8 @@ impl Profile {
         activation: Kernels::Eager,
         loss: Kernels::Eager,
         logit_bytes: 16.0,
-        loops_over_experts: true,
-        shards_masters: true,
+        experts: Experts::OneByOne,
+        shards: Shards::Masters,
         ..Self::FUSED
     };
 }

@@ -1,6 +1,6 @@
 //! Model state memory (docs/models.md, section 5). The operator graph computes activation memory.
 
-use planscope_core::training::{GradientFormat, Training};
+use planscope_core::training::{GradientFormat, Shards, Training};
 
 /// Model state in bytes per parameter and device.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -26,7 +26,7 @@ impl StateBytes {
         let copy = if is_long { training.profile().gradient_copy_bytes } else { 0.0 };
         // FSDP stores the shards in fp32 alone. Of these bytes, those of the compute precision count as weights.
         let master = training.master_bytes();
-        let is_shared = stage == 3 && training.profile().shards_masters && master >= training.width();
+        let is_shared = stage == 3 && training.profile().shards == Shards::Masters && master >= training.width();
         let master = if is_shared { master - training.width() } else { master };
         let state = (master + training.moment_bytes()) / share(1);
         let (weights, gradients) = (training.width() / share(3), training.gradients.bytes() / share(2) + copy);

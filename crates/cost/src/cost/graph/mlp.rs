@@ -8,7 +8,7 @@ use super::transformer::{column_backward, gathered, reduce, row_backward};
 use super::{Builder, Phase, Shape, Span, TensorId, input_grad, product, stream, weight_grad};
 use activation::ActivationInputs;
 use planscope_core::model::Moe;
-use planscope_core::training::Precision;
+use planscope_core::training::{Experts, Precision};
 
 /// Forward tensors required in the backward.
 pub(super) struct MlpParts {
@@ -84,7 +84,10 @@ fn exchange(graph: &mut Builder, shape: &Shape<'_>, name: &'static str, phase: P
 
 /// Launches of each operator of the routed experts: one, or one per local expert if the framework loops over them.
 fn launches(shape: &Shape<'_>) -> f64 {
-    if shape.training.profile().loops_over_experts { rows(shape).0 } else { 1.0 }
+    match shape.training.profile().experts {
+        Experts::Together => 1.0,
+        Experts::OneByOne => rows(shape).0,
+    }
 }
 
 fn permute(graph: &mut Builder, shape: &Shape<'_>, name: &'static str, phase: Phase, reads: &[TensorId]) {
