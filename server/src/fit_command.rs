@@ -119,7 +119,9 @@ fn describe_change(change: &Change) -> String {
 pub(crate) fn describe_devices(table: &[FewestDevices]) -> String {
     let row = |row: &FewestDevices| match (row.devices, row.result.iteration_s) {
         (Some(devices), Some(seconds)) => {
-            format!("{:<20} {devices:>6} devices  {seconds:>9.3} s per iteration\n", row.name)
+            let line =
+                format!("{:<20} {devices:>6} devices  {seconds:>9.3} s per iteration  {}", row.name, row.settings);
+            format!("{}\n", line.trim_end())
         }
         _ => format!("{:<20} does not fit 1,024 nodes\n", row.name),
     };

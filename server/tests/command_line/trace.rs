@@ -39,7 +39,7 @@ fn traces_are_summed_up_and_compared() {
     assert!(text.contains("Kernels, longest first") && text.contains("Phases, times in ms"), "{text}");
 
     let text = output(&["--compare", &before, &after]);
-    assert!(text.contains("total over 2 steps: 0.185 ms before, 0.185 ms after, +0.0 %"), "{text}");
+    assert!(text.contains("total over 2 steps: 0.195 ms before, 0.195 ms after, +0.0 %"), "{text}");
     let csv = output(&["--compare", &before, &after, "--csv"]);
     let lines: Vec<&str> = csv.lines().collect();
     assert_eq!(lines[0], "name,activity,before_ns,after_ns,difference_ns,count_before,count_after");

@@ -25,6 +25,10 @@ pub struct FewestDevices {
     /// Nodes; omitted if the model does not fit 1,024 nodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nodes: Option<u32>,
+    /// ZeRO stage, offload and EP of the result, for example "ZeRO 3, optimizer in host memory"; omitted for ZeRO 1
+    /// without offload.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub settings: String,
     /// Result on these devices.
     pub result: FitResult,
 }
@@ -59,8 +63,8 @@ pub fn fewest_devices(
         while nodes <= MAX_NODES {
             scenario.cluster = preset.cluster.clone();
             scenario.cluster.nodes = nodes;
-            let result = match fastest(&scenario, valid, &watch) {
-                Ok(Some(result)) => result,
+            let (result, settings) = match fastest(&scenario, valid, &watch) {
+                Ok(Some(found)) => found,
                 Ok(None) => break,
                 // A type that is not completely searched has no row.
                 Err(AnalysisError::TimeIsUp) => {
@@ -70,19 +74,20 @@ pub fn fewest_devices(
                 Err(error) => return Err(error),
             };
             let is_found = result.iteration_s.is_some();
-            row = Some((is_found.then_some(nodes), result));
+            row = Some((is_found.then_some(nodes), result, settings));
             if is_found {
                 break;
             }
             nodes *= 2;
         }
-        if let Some((nodes, result)) = row {
+        if let Some((nodes, result, settings)) = row {
             let devices = nodes.map(|nodes| nodes * preset.cluster.devices_per_node);
             rows.push(FewestDevices {
                 preset: preset.id.to_owned(),
                 name: preset.cluster.name.clone(),
                 devices,
                 nodes,
+                settings,
                 result,
             });
         }
@@ -91,20 +96,29 @@ pub fn fewest_devices(
     Ok(DeviceTable { rows, is_partial })
 }
 
-/// ZeRO stage, and offloaded shares of the optimizer state and of the activations, from fast to lean.
-const MEMORY_SETTINGS: [(u32, f64, f64); 4] = [(1, 0.0, 0.0), (3, 0.0, 0.0), (3, 1.0, 0.0), (2, 1.0, 1.0)];
+/// ZeRO stage, offloaded shares of the optimizer state and of the activations, and description, from fast to lean.
+const MEMORY_SETTINGS: [(u32, f64, f64, &str); 4] = [
+    (1, 0.0, 0.0, ""),
+    (3, 0.0, 0.0, "ZeRO 3"),
+    (3, 1.0, 0.0, "ZeRO 3, optimizer in host memory"),
+    (2, 1.0, 1.0, "ZeRO 2, optimizer and activations in host memory"),
+];
 /// Expert-parallel degrees that are tried.
 const EXPERT_DEGREES: [u32; 2] = [1, 8];
 
 /// Plans with 1F1B and each of the memory settings, without and with full recomputation (the quick search). The first
 /// settings with a plan are used, with the faster expert-parallel degree; if nothing fits, the result of the first ones.
 /// `None` if nothing can be planned.
-fn fastest(scenario: &Scenario, valid: &ValidScenario, watch: &Watch<'_>) -> Result<Option<FitResult>, AnalysisError> {
+fn fastest(
+    scenario: &Scenario,
+    valid: &ValidScenario,
+    watch: &Watch<'_>,
+) -> Result<Option<(FitResult, String)>, AnalysisError> {
     let has_experts = scenario.model.modules.iter().any(|module| module.moe.is_some());
     let degrees = &EXPERT_DEGREES[..if has_experts { 2 } else { 1 }];
     let mut first = None;
-    for (zero, optimizer_offload, activation_offload) in MEMORY_SETTINGS {
-        let mut best: Option<FitResult> = None;
+    for (zero, optimizer_offload, activation_offload, settings) in MEMORY_SETTINGS {
+        let mut best: Option<(FitResult, String)> = None;
         for &expert_parallel in degrees {
             let mut changed = scenario.clone();
             let training = &mut changed.training;
@@ -114,14 +128,16 @@ fn fastest(scenario: &Scenario, valid: &ValidScenario, watch: &Watch<'_>) -> Res
             let document = serde_json::to_value(&changed).expect("a scenario has only text keys");
             let Some(evaluated) = evaluate(&document, valid, PlannerKind::OneFOneB, watch)? else { continue };
             let result = evaluated.result;
-            let is_faster = |best: &FitResult| {
+            let is_faster = |(best, _): &(FitResult, String)| {
                 result.iteration_s.is_some_and(|seconds| best.iteration_s.is_none_or(|other| seconds < other))
             };
             if best.as_ref().is_none_or(is_faster) {
-                best = Some(result);
+                let experts = (expert_parallel > 1).then(|| format!("EP {expert_parallel}"));
+                let parts = [Some(settings.to_owned()).filter(|text| !text.is_empty()), experts];
+                best = Some((result, parts.into_iter().flatten().collect::<Vec<_>>().join(", ")));
             }
         }
-        if best.as_ref().is_some_and(|best| best.iteration_s.is_some()) {
+        if best.as_ref().is_some_and(|(best, _)| best.iteration_s.is_some()) {
             return Ok(best);
         }
         first = first.or(best);

@@ -10,11 +10,11 @@ use crate::results::ranking;
 pub(super) fn note(table: &DeviceTable) -> String {
     let partial =
         if table.is_partial { " The server's time limit was reached before all types were searched." } else { "" };
-    format!("1F1B with free layout and settings; nodes are doubled until a plan fits.{partial}")
+    format!("1F1B with free layout, and ZeRO 3 or offload where needed; nodes are doubled until a plan fits.{partial}")
 }
 
 fn row(row: &FewestDevices) -> impl IntoView + use<> {
-    let FewestDevices { name, devices, nodes, result, .. } = row;
+    let FewestDevices { name, devices, nodes, settings, result, .. } = row;
     let cells = match (devices, nodes, result.iteration_s) {
         (Some(devices), Some(nodes), Some(seconds)) => {
             let layout = result.layout.as_ref().map(ranking::degrees);
@@ -25,7 +25,10 @@ fn row(row: &FewestDevices) -> impl IntoView + use<> {
                 </td>
                 <td>{format::seconds(seconds)}</td>
                 <td>{result.peak_gib.map(format::gib)}</td>
-                <td class="fit-layout">{layout}</td>
+                <td class="fit-layout">
+                    {layout}
+                    {(!settings.is_empty()).then(|| view! { <small class="below">{settings.clone()}</small> })}
+                </td>
             }
             .into_any()
         }
