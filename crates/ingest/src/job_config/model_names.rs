@@ -427,7 +427,7 @@ mod tests {
                     "llama-3-8b-instruct",
                     "llama3_1_8b",
                     "/data/models/Llama-3.1-8B-Instruct/",
-                    "/root/.cache/huggingface/hub/models--meta-llama--Llama-3.1-8B/snapshots/d04e592bb4f6aa9c",
+                    "/data/huggingface/hub/models--meta-llama--Llama-3.1-8B/snapshots/d04e592bb4f6aa9c",
                 ][..],
                 8_030.3,
             ),

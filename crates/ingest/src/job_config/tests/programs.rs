@@ -179,7 +179,7 @@ fn arguments_of_slime_have_its_defaults() {
 #[test]
 fn the_checkpoint_of_slime_names_the_model() {
     let job = config(
-        "source \"scripts/models/qwen3-4B.sh\"\nCKPT_ARGS=(\n  --hf-checkpoint /root/Qwen3-4B\n)\n\
+        "source \"scripts/models/qwen3-4B.sh\"\nCKPT_ARGS=(\n  --hf-checkpoint /models/Qwen3-4B\n)\n\
          python3 train.py --actor-num-nodes 1 --actor-num-gpus-per-node 8 ${MODEL_ARGS[@]} ${CKPT_ARGS[@]} \
          --tensor-model-parallel-size 2 --pipeline-model-parallel-size 1 --global-batch-size 256 --rollout-batch-size 32 \
          --n-samples-per-prompt 8 --rollout-max-response-len 8192\n",
