@@ -4,6 +4,7 @@ use std::io::{IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use ingest::dataset::Options;
@@ -22,6 +23,8 @@ use crate::dataset_id;
 use crate::field_names;
 use crate::workers::Threads;
 
+/// Time between two lines of progress.
+const PROGRESS: Duration = Duration::from_millis(200);
 /// Exit code for an invalid scenario.
 const INVALID: u8 = 2;
 
@@ -70,7 +73,7 @@ fn plan_to_file(scenario: &ValidScenario, arguments: &PlanArguments, path: &Path
     }
     let record = Record { planner: arguments.planner, iteration: arguments.iteration };
     let (planning, mut files) =
-        engine::plan_recorded(scenario, Some(record), &mut OnThreads(arguments.search_threads()))?;
+        engine::plan_recorded(scenario, Some(record), &mut OnThreads::new(arguments.search_threads()))?;
     // Results are sorted by time.
     let fastest = planning.outcome.results.iter().find(|result| matches!(result.answer, PlanOutcome::Planned(_)));
     let planner = arguments.planner.or_else(|| fastest.map(|result| result.planner));
@@ -96,32 +99,53 @@ fn plan_to_file(scenario: &ValidScenario, arguments: &PlanArguments, path: &Path
 
 /// Plans a scenario. `threads` is the number of worker threads per search.
 pub(crate) fn plan(scenario: &ValidScenario, threads: Threads) -> Result<Planning, engine::PlanError> {
-    engine::plan(scenario, &mut OnThreads(threads))
+    engine::plan(scenario, &mut OnThreads::new(threads))
 }
 
-/// An observer without cancellation, with worker threads for searches.
-struct OnThreads(Threads);
+/// An observer without cancellation, with worker threads for searches. On a terminal it shows the progress in one line.
+struct OnThreads {
+    threads: Threads,
+    is_terminal: bool,
+    /// Time of the next progress.
+    next: Instant,
+}
+
+impl OnThreads {
+    fn new(threads: Threads) -> Self {
+        Self { threads, is_terminal: std::io::stderr().is_terminal(), next: Instant::now() + PROGRESS }
+    }
+
+    /// Writes to standard error in place of the progress. A closed terminal must not end the planning.
+    fn write(&self, text: &str) {
+        if self.is_terminal {
+            drop(write!(std::io::stderr().lock(), "\r\x1b[K{text}"));
+        }
+    }
+}
 
 impl Observer for OnThreads {
     fn started(&mut self, _: PlannerKind) {}
-    fn progress(&mut self, _: PlannerKind, _: &'static str, _: u32, _: u32) {}
-    fn improved(&mut self, best: BestSoFar) {
-        let mut terminal = std::io::stderr().lock();
-        if terminal.is_terminal() {
-            // A closed terminal must not end the planning.
-            drop(writeln!(terminal, "step {}: {:.3} s with {}", best.step, best.iteration_s, best.planner.title()));
+    fn progress(&mut self, planner: PlannerKind, phase: &'static str, done: u32, total: u32) {
+        if self.is_terminal && Instant::now() >= self.next {
+            self.next = Instant::now() + PROGRESS;
+            self.write(&format!("{}: {phase}, {done} of {total}", planner.title()));
         }
     }
-    fn finished(&mut self, _: PlannerKind) {}
+    fn improved(&mut self, best: BestSoFar) {
+        self.write(&format!("step {}: {:.3} s with {}\n", best.step, best.iteration_s, best.planner.title()));
+    }
+    fn finished(&mut self, _: PlannerKind) {
+        self.write("");
+    }
     fn cancelled(&self) -> bool {
         false
     }
     fn workers(&self) -> &dyn Workers {
-        &self.0
+        &self.threads
     }
     fn split(&self, planners: &[PlannerKind]) -> Option<Vec<Box<dyn Observer + Send>>> {
-        let observer = |_: &PlannerKind| -> Box<dyn Observer + Send> { Box::new(Self(self.0)) };
-        (self.0.count() > 1).then(|| planners.iter().map(observer).collect())
+        let observer = |_: &PlannerKind| -> Box<dyn Observer + Send> { Box::new(Self::new(self.threads)) };
+        (self.threads.count() > 1).then(|| planners.iter().map(observer).collect())
     }
 }
 

@@ -6,7 +6,7 @@
 mod layout;
 mod run;
 
-pub use layout::{ActivationSettings, Degrees, ModuleDegrees, PipelineDegrees, RankGroup};
+pub use layout::{ActivationSettings, Degrees, ModuleDegrees, PipelineDegrees, RankGroup, ShardingSettings};
 pub use run::{FileStage, MicrobatchCosts, RankRun, Run};
 
 use planscope_core::timeline::MicrobatchSamples;
@@ -49,6 +49,9 @@ pub struct ExecutionFile {
     pub module_layouts: Vec<ModuleDegrees>,
     /// Recomputation and offload of layers without a strategy of their own.
     pub activations: ActivationSettings,
+    /// Sharding, offload and packing. Files of older programs have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sharding: Option<ShardingSettings>,
     /// Duration of the iteration, at least 1 ns.
     pub iteration_ns: u64,
     /// Peak memory per device in bytes, by rank: the maximum over all replicas.

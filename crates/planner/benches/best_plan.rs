@@ -2,8 +2,8 @@
 //! and gain over the fastest plan of a single planner.
 //!
 //! Without arguments it plans three text jobs of 64, 1,024 and 32,768 devices. With scenario files as arguments
-//! (`cargo bench --bench best_plan -- FILE...`) it plans each file and prints one row per file. `--verbose` prints the
-//! time of each step.
+//! (`cargo bench --bench best_plan -- FILE...`) it plans each file with all settings free and prints one row per file.
+//! `--as-written` plans with the free settings of the file, `--verbose` prints the time of each step.
 
 #[path = "shared/threads.rs"]
 mod threads;
@@ -124,7 +124,8 @@ fn text_job(nodes: u32) -> Scenario {
 }
 
 fn main() {
-    let is_verbose = std::env::args().any(|argument| argument == "--verbose");
+    let has_flag = |flag: &str| std::env::args().any(|argument| argument == flag);
+    let is_verbose = has_flag("--verbose");
     // `cargo bench` passes `--bench`.
     let files: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
     println!(
@@ -137,7 +138,9 @@ fn main() {
     for file in &files {
         let text = std::fs::read_to_string(file).expect("a scenario file");
         let Ok(mut scenario) = parse(&text) else { continue };
-        scenario.free = FreeSetting::ALL.to_vec();
+        if !has_flag("--as-written") {
+            scenario.free = FreeSetting::ALL.to_vec();
+        }
         scenario.layout = LayoutRequest::default();
         jobs.push((file.clone(), scenario));
     }

@@ -177,7 +177,11 @@ fn settings_candidates(
     batches: Batches<'_>,
     observer: &dyn Observer,
 ) -> Result<Vec<PlanSettings>, Cancelled> {
-    if scenario.has_free_settings() { settings_search::candidates(scenario, batches, observer) } else { Ok(Vec::new()) }
+    if scenario.has_free_settings() {
+        settings_search::candidates(scenario, batches, PlannerKind::OneFOneB, observer)
+    } else {
+        Ok(Vec::new())
+    }
 }
 
 /// Runs all planners and returns their results in request order. [`PlannerKind::Best`] runs last, because it

@@ -212,7 +212,7 @@ fn overlap(scenario: &Scenario, all: &mut Vec<Proposal>) {
         all.push(proposal(ChangeKind::Training, "overlap of gradient communication", &fields));
     }
     let best = training.framework.tensor_overlap().filter(|&overlap| overlap > training.tensor_overlap);
-    if let Some(overlap) = best.filter(|_| layout.tensor.is_some_and(|tensor| tensor > 1)) {
+    if let Some(overlap) = best.filter(|_| layout.tensor.is_none_or(|tensor| tensor > 1)) {
         let mut fields = vec![("/training/tensor_overlap", json!(overlap))];
         // Only the collectives of sequence parallelism have chunks.
         if !training.sequence_parallel {

@@ -15,7 +15,7 @@ use serde::Serialize;
 use super::execution_plan::{At, lists, machine};
 use planscope_core::timeline::SpanKind;
 use planscope_pipeline::execution_plan::PlanAction;
-use planscope_plan::execution_file::{ExecutionFile, RankRun, Replica, Run};
+use planscope_plan::execution_file::{Degrees, ExecutionFile, RankRun, Replica, Run};
 
 pub use violation::{FileViolation, TableProblem};
 
@@ -69,6 +69,7 @@ pub fn check_execution_file(file: &ExecutionFile) -> Result<FileReplay, FileViol
             return Err(FileViolation::Peak { rank, found, computed });
         }
     }
+    check_devices(file)?;
     Ok(FileReplay { iteration_ns, idle_share: idle_share(file), peak_bytes: file.peak_bytes.clone() })
 }
 
@@ -176,6 +177,28 @@ fn check_replicas(file: &ExecutionFile) -> Result<(), FileViolation> {
         Some(((module, sample), share)) => Err(FileViolation::Sample { sample, module, share }),
         None => Ok(()),
     }
+}
+
+/// Checks that the ranks and the degrees have the devices of the file. Modules with devices of their own can leave
+/// devices unused.
+fn check_devices(file: &ExecutionFile) -> Result<(), FileViolation> {
+    let mut phases: BTreeMap<u32, u64> = BTreeMap::new();
+    for replica in &file.replicas {
+        for rank in &file.runs[replica.run as usize].ranks {
+            let devices = phases.entry(rank.phase).or_default();
+            *devices = devices.saturating_add(u64::from(rank.devices));
+        }
+    }
+    let ranks = phases.into_values().max().unwrap_or(0);
+    let devices = u64::from(file.devices);
+    let fail = |part, found| Err(FileViolation::Devices { part, found, expected: file.devices });
+    let is_common = file.module_layouts.is_empty() && file.runs.iter().all(|run| run.pipelines.is_empty());
+    if ranks > devices || (is_common && ranks != devices) {
+        return fail("its ranks", ranks);
+    }
+    let Degrees { tensor, context, pipeline, data, .. } = file.layout;
+    let product = [tensor, context, pipeline, data].into_iter().map(u64::from).fold(1, u64::saturating_mul);
+    if is_common && product != devices { fail("TP x CP x PP x DP", product) } else { Ok(()) }
 }
 
 /// Idle device time divided by (devices x duration).

@@ -1,9 +1,11 @@
-//! Degrees of parallelism and activation settings in an execution plan file.
+//! Degrees of parallelism, activation settings and sharding in an execution plan file.
 
 use planscope_core::training::{ContextExchange, Recompute, RecomputedModules};
+use planscope_core::workload::Packing;
 use serde::{Deserialize, Serialize};
 
 use crate::outcome::Layout;
+use crate::scenario::Scenario;
 
 /// Degrees of parallelism.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -106,4 +108,41 @@ pub struct ActivationSettings {
     pub recompute_modules: RecomputedModules,
     /// Share of the activations in host memory, 0 to 1.
     pub activation_offload: f64,
+}
+
+/// Sharding, offload and form of the sequences.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ShardingSettings {
+    /// ZeRO stage, 0 to 3.
+    pub zero: u32,
+    /// Share of the optimizer state in host memory, 0 to 1.
+    pub optimizer_offload: f64,
+    /// Weights, gradients and the optimizer are in host memory.
+    pub parameter_offload: bool,
+    /// Norms and dropout on shares of the sequence.
+    pub sequence_parallel: bool,
+    /// Context-parallel exchange.
+    pub context_exchange: ContextExchange,
+    /// Tensor-parallel degree of experts; omitted if it is that of the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expert_tensor: Option<u32>,
+    /// Packing of samples into sequences.
+    pub packing: Packing,
+}
+
+impl ShardingSettings {
+    /// Returns the settings of a scenario.
+    pub fn from_scenario(scenario: &Scenario) -> Self {
+        let training = &scenario.training;
+        Self {
+            zero: training.zero_stage(),
+            optimizer_offload: training.optimizer_offload,
+            parameter_offload: training.parameter_offload,
+            sequence_parallel: training.sequence_parallel,
+            context_exchange: training.context_exchange,
+            expert_tensor: training.expert_tensor_parallel,
+            packing: scenario.workload.packing,
+        }
+    }
 }

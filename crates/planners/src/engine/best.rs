@@ -6,9 +6,10 @@
 mod bound;
 mod neighbours;
 mod orders;
+mod refine;
 mod steps;
 
-use super::settings::{CLOSE, Screened, plan_with, screen, with_settings};
+use super::settings::{CLOSE, Screened, closest, plan_with, screen, with_settings};
 use super::spent::{Budgeted, Excess, Spent};
 use super::{Evaluation, PlanError, judged, plan_family};
 use crate::planners::settings_search::Quiet;
@@ -16,7 +17,7 @@ use crate::planners::{EvaluatedPlan, NoPlan, PlanningContext};
 use planscope_core::training::LayoutRequest;
 use planscope_core::units::Seconds;
 use planscope_plan::observer::{Observer, go_on};
-use planscope_plan::outcome::{Gain, Search};
+use planscope_plan::outcome::Gain;
 use planscope_plan::scenario::budget::EvaluationSize;
 use planscope_plan::scenario::{PlanSettings, PlannerFamily, PlannerKind, Scenario};
 use steps::Screening;
@@ -98,10 +99,11 @@ pub(super) fn plan(
         }
     }
     let Some(((kind, is_refined), request, evaluated)) = winner else {
-        return Ok(Evaluation::Infeasible(no_plan(&screened)));
+        let reasons = screened.iter().filter_map(|candidate| candidate.time.as_ref().err());
+        let none = closest(reasons).cloned();
+        return Ok(Evaluation::Infeasible(none.unwrap_or_else(|| NoPlan::inapplicable("no planner applies"))));
     };
-    let refined = is_refined.then_some(kind);
-    let mut gains = gains(context, (&screened, common_steps), refined, observer)?;
+    let mut gains = gains(context, (&screened, common_steps), (kind, is_refined), observer)?;
     let mut decisions = decisions(kind, &screened);
     decisions.extend(steps.decision());
     let scenario = Scenario { layout: request, ..context.scenario.clone() };
@@ -115,7 +117,7 @@ pub(super) fn plan(
         }
         None => evaluated,
     };
-    let bound_s = bound::all_layouts(context, observer)?;
+    let bound_s = bound::all_layouts(context, context.batches.evaluated, observer)?;
     decisions.push(format!(
         "No plan of any layout takes less than {bound_s:.3} s; this plan takes {:.1} % more.",
         100.0 * (best.iteration_s() / bound_s - 1.0)
@@ -149,63 +151,49 @@ fn improve_orders(
     })
 }
 
-/// Returns the reason of the planner that came closest to a plan: the first candidate for which memory is the
-/// constraint, else the first one.
-fn no_plan(screened: &[Screened]) -> NoPlan {
-    let reasons = || screened.iter().filter_map(|candidate| candidate.time.as_ref().err());
-    let closest = reasons().filter(|none| none.search.nearest.is_some()).min_by(|a, b| {
-        let need = |none: &NoPlan| none.search.nearest.as_ref().map_or(f64::INFINITY, |nearest| nearest.needs_gib);
-        need(a).total_cmp(&need(b))
-    });
-    closest
-        .or_else(|| reasons().next())
-        .cloned()
-        .unwrap_or(NoPlan { binding: String::new(), search: Search::default() })
-}
-
-/// Seconds that each ingredient saves on the sizing batch: the free settings; the fastest planner with settings that
-/// all planners try, over the best static schedule, or over 1F1B if it is one; and the planner `refined`, whose plan
-/// with refined settings is the result. `screened` is sorted by time.
+/// Seconds that each ingredient of the plan saves on the sizing batch, each after the one before: the free settings for
+/// a schedule that every framework has; `winner`, the planner of the plan; its refined settings, if the plan has them.
 fn gains(
     context: PlanningContext<'_>,
     (screened, common_steps): (&[Screened], u32),
-    refined: Option<PlannerKind>,
+    (winner, is_refined): (PlannerKind, bool),
     observer: &dyn Observer,
 ) -> Result<Vec<Gain>, PlanError> {
-    let fastest_of = |is_one: &dyn Fn(PlannerKind) -> bool| {
-        screened
+    let fastest_of = |kinds: &[PlannerKind], is_common: bool| {
+        let those = screened
             .iter()
-            .filter(|candidate| candidate.step <= common_steps && is_one(candidate.planner))
-            .map(Screened::seconds)
-            .fold(f64::INFINITY, f64::min)
+            .filter(|candidate| kinds.contains(&candidate.planner) && (candidate.step <= common_steps) == is_common);
+        those.map(Screened::seconds).fold(f64::INFINITY, f64::min)
     };
-    let statics = fastest_of(&|kind| kind.family() == PlannerFamily::Static);
-    let Some(common) = screened.iter().find(|candidate| candidate.step <= common_steps) else { return Ok(Vec::new()) };
-    let (leader, best) = (common.planner, common.seconds());
+    let (usual, usual_name): (&[PlannerKind], &str) = match winner {
+        PlannerKind::OneFOneB | PlannerKind::Interleaved => (&[PlannerKind::OneFOneB], "1F1B"),
+        _ => (&[PlannerKind::OneFOneB, PlannerKind::Interleaved], "1F1B or interleaved"),
+    };
     let mut gains = Vec::new();
+    let usual_s = fastest_of(usual, true);
     if context.scenario.has_free_settings() {
         let own = [PlanSettings::from_scenario(context.scenario)];
-        let mut fixed = f64::INFINITY;
-        for planner in [PlannerKind::OneFOneB, PlannerKind::Interleaved] {
+        let mut fixed_s = f64::INFINITY;
+        for &planner in usual {
             let screened = screen(PlanningContext { planner, ..context }, &own, observer)?;
-            fixed = screened.iter().map(Screened::seconds).fold(fixed, f64::min);
+            fixed_s = screened.iter().map(Screened::seconds).fold(fixed_s, f64::min);
         }
-        gains.push(Gain::new("free settings", "1F1B or interleaved with the settings of the scenario", fixed, statics));
+        gains.push(Gain::new(
+            "free settings",
+            &format!("{usual_name} with the settings of the scenario"),
+            fixed_s,
+            usual_s,
+        ));
     }
-    let is_static = leader.family() == PlannerFamily::Static;
-    let (opponent, opponent_s) = if is_static {
-        ("1F1B", fastest_of(&|kind| kind == PlannerKind::OneFOneB))
-    } else {
-        ("the best static schedule", statics)
-    };
-    if leader != PlannerKind::OneFOneB {
-        gains.push(Gain::new(leader.short_title(), opponent, opponent_s, best));
+    let common_s = fastest_of(&[winner], true);
+    if winner != PlannerKind::OneFOneB {
+        gains.push(Gain::new(winner.short_title(), usual_name, usual_s, common_s));
     }
-    if let Some(planner) = refined {
-        let own = screened.iter().filter(|candidate| candidate.planner == planner && candidate.step > common_steps);
-        let refined = own.map(Screened::seconds).fold(f64::INFINITY, f64::min);
-        let ingredient = format!("{} with refined settings", planner.short_title());
-        gains.push(Gain::new(&ingredient, "the fastest planner with settings that all planners try", best, refined));
+    if is_refined {
+        let refined_s = fastest_of(&[winner], false);
+        let ingredient = format!("{} with refined settings", winner.short_title());
+        let opponent = if common_s <= usual_s { winner.short_title() } else { usual_name };
+        gains.push(Gain::new(&ingredient, opponent, common_s.min(usual_s), refined_s));
     }
     Ok(gains.into_iter().flatten().filter(|gain| gain.opponent_s > gain.iteration_s * (1.0 + MIN_GAIN)).collect())
 }

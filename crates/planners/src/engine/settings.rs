@@ -2,7 +2,7 @@
 
 use super::spent::{Budgeted, Spent};
 use super::{Evaluation, PlanError, plan_fixed};
-use crate::planners::settings_search::Quiet;
+use crate::planners::settings_search::{self, Quiet};
 use crate::planners::{Batches, NoPlan, PlanningContext};
 use planscope_core::training::LayoutRequest;
 use planscope_core::units::Seconds;
@@ -39,7 +39,7 @@ impl Screened {
 }
 
 /// Returns the candidates that differ for the planner. Families that search degrees themselves use the degrees
-/// and the packing of the scenario.
+/// of the scenario, and families that pack themselves its packing.
 pub(super) fn candidates_of(
     planner: PlannerKind,
     scenario: &Scenario,
@@ -63,13 +63,13 @@ pub(super) fn candidates_of(
             packing: own.packing,
             ..*settings
         },
-        PlannerFamily::ModuleLayouts | PlannerFamily::Dflop => PlanSettings {
+        PlannerFamily::ModuleLayouts => PlanSettings {
             context_parallel: own.context_parallel,
             expert_parallel: own.expert_parallel,
             expert_tensor_parallel: own.expert_tensor_parallel,
-            packing: own.packing,
             ..*settings
         },
+        PlannerFamily::Dflop => *settings,
     };
     let mut restricted: Vec<PlanSettings> = Vec::new();
     for settings in candidates.iter().map(restrict) {
@@ -163,21 +163,35 @@ pub(super) fn plan_free(
     observer: &mut Budgeted<'_>,
 ) -> Result<Evaluation, PlanError> {
     let settings = candidates_of(context.planner, context.scenario, candidates);
-    let screened = screen(context, &settings, observer)?;
-    let mut infeasible = None;
+    let mut screened = screen(context, &settings, observer)?;
+    // Schedules that store the activations of all microbatches need more memory than the reference planner.
+    let has_plan = screened.first().is_some_and(|candidate| candidate.time.is_ok());
+    let is_static = context.planner.family() == PlannerFamily::Static;
+    if !has_plan && is_static && context.planner.schedule().is_some() {
+        let (scenario, batches) = (context.scenario, context.batches);
+        let settings = settings_search::candidates(scenario, batches, context.planner, observer)?;
+        screened = screen(context, &settings, observer)?;
+    }
+    let mut infeasible = Vec::new();
     // Settings without a plan below the ceiling come last. They have slower plans if no faster one fits the run.
     let is_any = screened.first().is_some_and(|candidate| candidate.time.is_ok());
     for candidate in screened {
         if let (Err(none), false) = (&candidate.time, is_any) {
-            infeasible.get_or_insert(none.clone());
+            infeasible.push(none.clone());
             continue;
         }
         match plan_with(context, candidate.settings, observer)? {
-            Evaluation::Infeasible(none) => {
-                infeasible.get_or_insert(none);
-            }
+            Evaluation::Infeasible(none) => infeasible.push(none),
             planned @ Evaluation::Planned(_) => return Ok(planned),
         }
     }
-    Ok(Evaluation::Infeasible(infeasible.unwrap_or_else(|| NoPlan::inapplicable("no settings to choose from"))))
+    let closest = closest(&infeasible).cloned();
+    Ok(Evaluation::Infeasible(closest.unwrap_or_else(|| NoPlan::inapplicable("no settings to choose from"))))
+}
+
+/// Returns the reason that came closest to a plan: the one with the smallest need if memory is the constraint of any,
+/// else the first one.
+pub(super) fn closest<'a>(reasons: impl IntoIterator<Item = &'a NoPlan>) -> Option<&'a NoPlan> {
+    let need = |none: &NoPlan| none.search.nearest.as_ref().map_or(f64::INFINITY, |nearest| nearest.needs_gib);
+    reasons.into_iter().min_by(|a, b| need(a).total_cmp(&need(b)))
 }

@@ -4,6 +4,7 @@
 use super::spent::Budgeted;
 use super::{Evaluation, PlanError, evaluate_apart};
 use crate::planners::PlanningContext;
+use crate::planners::dflop;
 use crate::planners::settings_search::Quiet;
 use planscope_plan::scenario::{FreeSetting, PlannerKind, Scenario};
 
@@ -22,27 +23,38 @@ fn of(planner: PlannerKind, scenario: &Scenario) -> &'static [PlannerKind] {
 }
 
 /// Returns the fastest of the plan `own` and the plans of the special cases of its planner. Drafts have no special
-/// cases, and a method that does not apply has none.
+/// cases. A method that does not apply has none, except DFLOP with context or expert parallelism: one layout for all
+/// modules can have them.
 pub(super) fn fastest(
     context: PlanningContext<'_>,
     own: Evaluation,
     observer: &mut Budgeted<'_>,
 ) -> Result<Evaluation, PlanError> {
+    let is_draft = context.scenario.search.rollouts == 0;
     let mut best = match own {
-        Evaluation::Planned(own) if context.scenario.search.rollouts > 0 => own,
+        Evaluation::Planned(_) if !is_draft => own,
+        Evaluation::Infeasible(_) if !is_draft && needs_one_layout(context) => own,
         own => return Ok(own),
     };
     for &planner in of(context.planner, context.scenario) {
         let special = PlanningContext { planner, ..context };
         let Evaluation::Planned(found) = evaluate_apart(special, &mut Quiet(observer))? else { continue };
-        if found.iteration_s() < best.iteration_s() {
-            observer.spend(found.stored_spans())?;
-            let decision = format!(
-                "The plan of {} is a special case of this method. On this run it is faster than the plan of the search.",
-                planner.title()
-            );
-            best = Box::new(found.with_decision(decision));
-        }
+        let advantage = match &best {
+            Evaluation::Planned(best) if found.iteration_s() >= best.iteration_s() => continue,
+            Evaluation::Planned(_) => "On this run it is faster than the plan of the search.",
+            Evaluation::Infeasible(_) => "The search of this method has no context or expert parallelism.",
+        };
+        observer.spend(found.stored_spans())?;
+        let decision = format!("The plan of {} is a special case of this method. {advantage}", planner.title());
+        best = Evaluation::Planned(Box::new(found.with_decision(decision)));
     }
-    Ok(Evaluation::Planned(best))
+    Ok(best)
+}
+
+/// Returns whether DFLOP applies to the model, and the degrees exclude its search.
+fn needs_one_layout(context: PlanningContext<'_>) -> bool {
+    let training = &context.scenario.training;
+    context.planner == PlannerKind::Dflop
+        && (training.context_parallel > 1 || training.expert_parallel > 1)
+        && dflop::has_encoder_and_backbone(&context.scenario.model)
 }

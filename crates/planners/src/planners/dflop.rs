@@ -23,4 +23,5 @@ pub use optimizer::{
     item_seconds, optimize, shortlist,
 };
 pub use partition::{Item, PartitionError, PartitionSettings, Partitioned, partition, partition_until};
+pub(crate) use planner::has_encoder_and_backbone;
 pub use profile::{ActivationTable, DegreeProfile, ModuleProfile, StateSize, StateTable};

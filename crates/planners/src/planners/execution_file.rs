@@ -16,7 +16,7 @@ use planscope_pipeline::execution_plan::{Buffers, CompileError, Ending, PlanActi
 use planscope_pipeline::simulate::{StepEnd, assemble, peak_memory};
 use planscope_plan::execution_file::{
     ActivationSettings, Degrees, ExecutionFile, FORMAT, FileStage, MicrobatchCosts, ModuleDegrees, PipelineDegrees,
-    RankGroup, RankRun, Replica, Run, VERSION,
+    RankGroup, RankRun, Replica, Run, ShardingSettings, VERSION,
 };
 use planscope_plan::outcome::ENGINE;
 use planscope_plan::plan::{Arrangement, OptimizerSharding, Plan, ReplicaPlan};
@@ -105,6 +105,7 @@ pub(crate) fn execution_file(
             recompute_modules: PlanSettings::from_scenario(scenario).recompute_modules,
             activation_offload: training.activation_offload,
         },
+        sharding: Some(ShardingSettings::from_scenario(scenario)),
         iteration_ns: iteration_time.unwrap_or(Nanos::ZERO).get().max(1),
         peak_bytes,
         runs,

@@ -20,7 +20,7 @@ mod stages;
 mod variants;
 
 pub(crate) use bound::Ramp;
-use bound::work_bound;
+use bound::{mean_bound, work_bound};
 pub(crate) use composition::Composition;
 pub(crate) use stages::balanced;
 
@@ -32,6 +32,12 @@ use planscope_plan::plan::describe;
 
 /// Limit on reported losers, in ascending time order.
 const MAX_LOSERS: usize = 40;
+
+/// Returns all layers.
+fn whole_model(scenario: &Scenario) -> Vec<LayerRange> {
+    let modules = scenario.model.modules.iter().enumerate();
+    modules.map(|(module, shape)| LayerRange::new(module, 0, shape.layers)).collect()
+}
 
 /// A layout and its stages.
 #[derive(Debug, Clone)]
@@ -146,6 +152,8 @@ pub(crate) struct LayoutSearch<'a> {
     /// Microbatches by mean sequence count and composition.
     microbatches: Vec<((u32, Composition), Microbatches<'a>)>,
     total: u32,
+    /// Layouts whose mean work per rank reaches the ceiling.
+    pruned: u32,
     failed_later: u32,
     /// Layouts whose simulation reached the ceiling.
     /// Their peak memory up to then.
@@ -176,6 +184,7 @@ impl<'a> LayoutSearch<'a> {
             rejected: Vec::new(),
             microbatches: Vec::new(),
             total: 0,
+            pruned: 0,
             failed_later: 0,
             slow: Vec::new(),
         };
@@ -237,9 +246,19 @@ impl<'a> LayoutSearch<'a> {
             let key = (group[0].microbatch, Composition::Consecutive);
             let Some((_, batch)) = microbatches.iter().find(|(known, _)| *known == key) else { continue };
             let table = self.table(group[0].tensor, &batch.loads);
+            // An assignment of layers to stages takes longer than this bound.
+            let whole = self.stage_work(&table, self.planner.min_relative_work(), &whole_model(self.scenario));
             for &layout in group {
+                let mean = mean_bound(whole, table.microbatches(), layout);
+                if mean >= self.ceiling {
+                    self.pruned += 1;
+                    continue;
+                }
                 match self.bound(batch, &table, layout) {
-                    Ok(bounded) => self.open.push(bounded),
+                    Ok(bounded) => {
+                        debug_assert!(mean <= bounded.0, "{layout:?}: {mean:?} exceeds {:?}", bounded.0);
+                        self.open.push(bounded);
+                    }
                     Err(infeasibility) => self.rejected.push((layout, infeasibility)),
                 }
             }
@@ -264,21 +283,25 @@ impl<'a> LayoutSearch<'a> {
             let reason = "weights, gradients and optimizer state exceed the memory".to_owned();
             return Err(Infeasibility { reason, constraint: BindingConstraint::State(bytes, rank) });
         }
-        let share = self.planner.min_relative_work();
+        let strategy_share = if sized.sizes.is_empty() { 1.0 } else { self.planner.min_relative_work() };
+        let stage_work = |ranges: &[LayerRange]| self.stage_work(table, strategy_share, ranges);
         let ramp = self.planner.ramp();
-        let chooses = self.planner.chooses_strategies();
-        // Layers that store all activations do not wait for the host, so the settings give no bound for them.
-        let follows_settings = !chooses || self.scenario.training.activation_offload == 0.0;
-        let strategy_share = if sized.sizes.is_empty() { 1.0 } else { share };
-        let stage_work = |ranges: &[LayerRange]| {
-            let by_settings = if follows_settings { share * table.stage_work(ranges) } else { 0.0 };
-            if chooses { by_settings.max(strategy_share * table.min_strategy_work(ranges)) } else { by_settings }
-        };
         let bound = work_bound(table, &sized.partition, position, ramp, stage_work);
         if bound.secs() > MAX_SECONDS {
             return Err(Infeasibility::rule(ENDLESS));
         }
         Ok((bound, sized))
+    }
+
+    /// Returns a lower bound on the work of layers for all microbatches, in seconds. `strategy_share` is a lower bound
+    /// on the work with strategies of the planner, relative to undivided microbatches.
+    fn stage_work(&self, table: &LayerTable<'_>, strategy_share: f64, ranges: &[LayerRange]) -> f64 {
+        let chooses = self.planner.chooses_strategies();
+        // Layers that store all activations do not wait for the host, so the settings give no bound for them.
+        let follows_settings = !chooses || self.scenario.training.activation_offload == 0.0;
+        let share = self.planner.min_relative_work();
+        let by_settings = if follows_settings { share * table.stage_work(ranges) } else { 0.0 };
+        if chooses { by_settings.max(strategy_share * table.min_strategy_work(ranges)) } else { by_settings }
     }
 
     /// Simulates open candidates in ascending bound order, until no bound is below the lowest time.
@@ -457,7 +480,7 @@ impl<'a> LayoutSearch<'a> {
         Search {
             candidates: self.total,
             simulated: self.simulated.len() as u32,
-            pruned: (self.open.len() + self.slow.len()) as u32,
+            pruned: self.pruned + (self.open.len() + self.slow.len()) as u32,
             rejected: self.rejected.len() as u32,
             losers,
             rejections: self.rejection_counts(),
@@ -503,7 +526,7 @@ impl<'a> LayoutSearch<'a> {
             (Some(need), _) => {
                 format!("{} ({})", self.lack(need.rank, need.bytes, need.is_complete()), describe(need.layout))
             }
-            (None, _) if !self.slow.is_empty() || !self.open.is_empty() => {
+            (None, _) if self.pruned > 0 || !self.slow.is_empty() || !self.open.is_empty() => {
                 "no layout is faster than another planner".to_owned()
             }
             (None, Some(_)) => self.rejection_counts().swap_remove(0).reason,

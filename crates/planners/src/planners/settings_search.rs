@@ -1,30 +1,44 @@
 //! Candidates for the free settings of a scenario.
 //!
-//! A reference planner, 1F1B with a free layout, simulates the sizing batch under each combination
+//! A reference planner, usually 1F1B, with a free layout simulates the sizing batch under each combination
 //! of settings. Combinations whose lower bound is not below the best times are not simulated. All
 //! planners then choose among the same candidates.
+
+mod refinements;
 
 use crate::planners::layout_search::LayoutSearch;
 use crate::planners::setting_choices;
 use crate::planners::static_3d::Fixed;
 use crate::planners::{Batches, NO_CEILING, PlanningContext};
 use planscope_core::host::{Workers, side_by_side};
-use planscope_core::training::Recompute;
+use planscope_core::training::{ContextExchange, Recompute};
 use planscope_core::units::{Bytes, Nanos, Seconds};
 use planscope_core::workload::Packing;
 use planscope_cost::cost::Pricing;
 use planscope_plan::observer::{Cancelled, Observer, go_on};
 use planscope_plan::scenario::{FreeSetting, PlanSettings, PlannerKind, Scenario};
+use refinements::{combinations, refinements};
 
 /// Number of candidates that are fastest for the reference planner, each with other degrees or packing.
 const FASTEST: usize = 3;
 /// Slower settings than this ratio to the fastest time are not simulated. Other planners can rank settings
 /// differently.
 const CEILING: f64 = 1.25;
+/// The same with no recomputation, selective or full recomputation alone: less recomputation can be possible with
+/// offload, and full recomputation takes a third more time.
+const FULL_CEILING: f64 = 1.5;
+/// Other candidates are the fastest ones with at most these ratios of the memory of the fastest.
+const RELIEFS: [f64; 2] = [0.99, 0.9];
 /// Number of further candidates with the smallest memory need.
 const LEANEST: usize = 2;
-/// Combinations of degrees, ZeRO stage and packing whose recomputation is refined.
-const REFINED: usize = 4;
+/// Combinations of degrees whose recomputation and offload are refined with all ZeRO stages, and further combinations
+/// with packing.
+const REFINED_DEGREES: usize = 4;
+const REFINED_VARIANTS: usize = 2;
+/// Limit on the combinations of recomputation and offload, and the devices up to
+/// which it holds. A search takes longer with more devices.
+const MAX_COMBINATIONS: usize = 800;
+const COMBINATION_DEVICES: u32 = 64;
 /// Searches that run at the same time. The number does not depend on the number of threads, so that the results do not.
 /// The first search runs alone: its time is the ceiling of the next ones.
 pub(crate) const CONCURRENT: usize = 2;
@@ -39,11 +53,12 @@ struct Probe {
     peak: Option<Bytes>,
 }
 
-/// Returns settings for the planners: the fastest for the reference planner, then those that need the least
+/// Returns settings for the planners: the fastest for the static planner `reference`, then those that need the least
 /// memory.
 pub(crate) fn candidates(
     scenario: &Scenario,
     batches: Batches<'_>,
+    reference: PlannerKind,
     observer: &dyn Observer,
 ) -> Result<Vec<PlanSettings>, Cancelled> {
     let own = PlanSettings::from_scenario(scenario);
@@ -56,17 +71,26 @@ pub(crate) fn candidates(
     let recomputations = [Recompute::None, Recompute::Selective, Recompute::Full];
     let recomputations: &[Recompute] =
         if scenario.is_free(FreeSetting::Recompute) { &recomputations } else { &[own.recompute] };
-    let mut search = SettingsSearch { scenario, batches, observer, probes: Vec::new() };
+    let mut search = SettingsSearch { scenario, batches, reference, observer, probes: Vec::new() };
     let with = |settings: PlanSettings, recompute| {
         if recompute == own.recompute { settings } else { settings.with_recompute(recompute, None) }
     };
-    let combinations: Vec<PlanSettings> =
+    let degrees_and_recomputation: Vec<PlanSettings> =
         recomputations.iter().flat_map(|&recompute| degrees.iter().map(move |&base| with(base, recompute))).collect();
-    search.probe(&combinations)?;
+    search.probe(&degrees_and_recomputation, FULL_CEILING)?;
     let refined: Vec<PlanSettings> =
         search.best_degrees().into_iter().flat_map(|base| refinements(scenario, base)).collect();
-    search.probe(&refined)?;
+    search.probe(&refined, CEILING)?;
+    let combined: Vec<PlanSettings> =
+        search.best_degrees().into_iter().flat_map(|base| combinations(scenario, base)).collect();
+    // Only faster combinations are of use.
+    search.probe(&combined[..combined.len().min(max_combinations(scenario))], 1.0)?;
     Ok(search.into_candidates())
+}
+
+fn max_combinations(scenario: &Scenario) -> usize {
+    let devices = scenario.cluster.devices().max(COMBINATION_DEVICES);
+    MAX_COMBINATIONS * COMBINATION_DEVICES as usize / devices as usize
 }
 
 /// Returns whether packing changes microbatches: not if equal sequences fill more than half of the context.
@@ -108,56 +132,22 @@ fn degrees(scenario: &Scenario, own: PlanSettings, can_pack: bool) -> Vec<PlanSe
     all
 }
 
-/// Settings between no and full recomputation, and shares of offloaded activations and optimizer states.
-fn refinements(scenario: &Scenario, base: PlanSettings) -> Vec<PlanSettings> {
-    let mut refined = Vec::new();
-    if scenario.is_free(FreeSetting::Recompute) {
-        let counts = PlanSettings::recomputed_layers(scenario.model.layers());
-        refined.extend(counts.into_iter().map(|count| base.with_recompute(Recompute::Full, Some(count))));
-        let sets = PlanSettings::recomputed_modules(scenario);
-        refined.extend(sets.into_iter().map(|modules| base.with_recomputed_modules(modules)));
-    }
-    if setting_choices::chooses_sequence_parallelism(scenario) {
-        let other = PlanSettings { sequence_parallel: Some(!scenario.training.sequence_parallel), ..base };
-        refined.push(other);
-        if scenario.is_free(FreeSetting::Recompute) {
-            refined
-                .extend([Recompute::Selective, Recompute::Full].map(|recompute| other.with_recompute(recompute, None)));
-        }
-    }
-    if scenario.is_free(FreeSetting::ActivationOffload) {
-        let is_free = scenario.is_free(FreeSetting::Recompute);
-        let base = if is_free { base.with_recompute(Recompute::None, None) } else { base };
-        let shares = [0.25, 0.5, 0.75, 1.0];
-        refined.extend(shares.map(|activation_offload| PlanSettings { activation_offload, ..base }));
-    }
-    if scenario.is_free(FreeSetting::OptimizerOffload) {
-        let offloaded = PlanSettings { optimizer_offload: 1.0, ..base };
-        refined.extend([PlanSettings { optimizer_offload: 0.5, ..base }, offloaded]);
-        if scenario.is_free(FreeSetting::Recompute) {
-            refined.push(offloaded.with_recompute(Recompute::Full, None));
-        }
-        if scenario.is_free(FreeSetting::ActivationOffload) {
-            refined.push(PlanSettings { activation_offload: 1.0, ..offloaded });
-        }
-    }
-    refined
-}
-
 struct SettingsSearch<'a> {
     scenario: &'a Scenario,
     batches: Batches<'a>,
+    reference: PlannerKind,
     observer: &'a dyn Observer,
     probes: Vec<Probe>,
 }
 
 impl SettingsSearch<'_> {
-    /// Runs the reference planner under each of the settings.
-    fn probe(&mut self, mut settings: &[PlanSettings]) -> Result<(), Cancelled> {
+    /// Runs the reference planner under each of the settings. Plans slower than `ratio` times the fastest time are not
+    /// simulated.
+    fn probe(&mut self, mut settings: &[PlanSettings], ratio: f64) -> Result<(), Cancelled> {
         while !settings.is_empty() {
             let count = if self.probes.is_empty() { 1 } else { CONCURRENT };
             let (round, rest) = settings.split_at(count.min(settings.len()));
-            let ceiling = self.ceiling();
+            let ceiling = self.ceiling(ratio);
             let probes = side_by_side(self.observer.workers(), round.len(), |index| self.run(round[index], ceiling));
             for probe in probes {
                 self.probes.push(probe?);
@@ -171,7 +161,7 @@ impl SettingsSearch<'_> {
         go_on(self.observer)?;
         let scenario = self.scenario.with_settings(&settings);
         let pricing = Pricing::new(&scenario.model, &scenario.cluster, &scenario.training);
-        let kind = PlannerKind::OneFOneB;
+        let kind = self.reference;
         let (planner, batches) = (kind, self.batches);
         let context =
             PlanningContext { scenario: &scenario, pricing: &pricing, planner, batches, ceiling, recorded: None };
@@ -181,9 +171,9 @@ impl SettingsSearch<'_> {
     }
 
     /// Returns the time from which settings are not simulated.
-    fn ceiling(&self) -> Nanos {
+    fn ceiling(&self, ratio: f64) -> Nanos {
         let fastest = self.probes.iter().filter_map(|probe| probe.time).min();
-        fastest.map_or(NO_CEILING, |time| Seconds::from_secs(CEILING * time.secs()).to_nanos())
+        fastest.map_or(NO_CEILING, |time| Seconds::from_secs(ratio * time.secs()).to_nanos())
     }
 
     /// Returns the degrees of the fastest probes, without recomputation and offload; of the leanest probes if
@@ -192,48 +182,75 @@ impl SettingsSearch<'_> {
         let mut order: Vec<&Probe> = self.probes.iter().collect();
         // Degrees without any layout have no peak. They come last.
         order.sort_by_key(|probe| (probe.time.is_none(), probe.time, probe.peak.is_none(), probe.peak));
-        let mut degrees: Vec<PlanSettings> = Vec::new();
-        for probe in order {
-            let own = PlanSettings::from_scenario(self.scenario);
-            let base = PlanSettings {
-                recompute: own.recompute,
-                recompute_layers: own.recompute_layers,
-                recompute_modules: own.recompute_modules,
-                activation_offload: own.activation_offload,
-                optimizer_offload: own.optimizer_offload,
-                ..probe.settings
-            };
-            if !degrees.contains(&base) {
-                degrees.push(base);
-            }
-            if degrees.len() == REFINED {
-                break;
+        let own = PlanSettings::from_scenario(self.scenario);
+        let base = |probe: &Probe| PlanSettings {
+            recompute: own.recompute,
+            recompute_layers: own.recompute_layers,
+            recompute_modules: own.recompute_modules,
+            activation_offload: own.activation_offload,
+            optimizer_offload: own.optimizer_offload,
+            ..probe.settings
+        };
+        let mut bases: Vec<PlanSettings> = Vec::new();
+        for &probe in &order {
+            let has_degrees = |other: &PlanSettings| degrees_of(other) == degrees_of(&probe.settings);
+            if bases.len() < REFINED_DEGREES && !bases.iter().any(has_degrees) {
+                bases.push(base(probe));
             }
         }
-        degrees
+        // With offload or recomputation, other ZeRO stages fit.
+        let stages = setting_choices::zero_stages(self.scenario);
+        let other_stages = |&base: &PlanSettings| {
+            let others = stages.clone().filter(move |&zero| zero != base.zero);
+            others.map(move |zero| PlanSettings { zero, ..base })
+        };
+        let others: Vec<PlanSettings> = bases.iter().flat_map(other_stages).collect();
+        bases.extend(others);
+        let most = bases.len() + REFINED_VARIANTS;
+        for variant in order.into_iter().map(base) {
+            if bases.len() < most && !bases.contains(&variant) {
+                bases.push(variant);
+            }
+        }
+        bases
     }
 
     /// Returns the settings of the scenario, the fastest and the leanest settings.
     fn into_candidates(mut self) -> Vec<PlanSettings> {
         self.probes.sort_by_key(|probe| (probe.time.is_none(), probe.time));
         let mut candidates = vec![PlanSettings::from_scenario(self.scenario)];
-        let degrees = |settings: &PlanSettings| {
-            let experts = (settings.expert_parallel, settings.expert_tensor_parallel);
-            (settings.context_parallel, settings.context_exchange, experts, settings.packing)
-        };
+        let degrees = |settings: &PlanSettings| (degrees_of(settings), settings.packing);
         let mut fastest: Vec<PlanSettings> = Vec::new();
         for probe in self.probes.iter().filter(|probe| probe.time.is_some()) {
             if fastest.len() < FASTEST && fastest.iter().all(|other| degrees(other) != degrees(&probe.settings)) {
                 fastest.push(probe.settings);
             }
         }
-        candidates.extend(fastest.into_iter().filter(|settings| *settings != candidates[0]).collect::<Vec<_>>());
         // Other planners can need more memory than the reference.
+        let has_offload = |probe: &&Probe| probe.settings.activation_offload > 0.0;
+        if !fastest.iter().any(|settings| settings.activation_offload > 0.0) {
+            let offloaded = self.probes.iter().filter(|probe| probe.time.is_some()).find(has_offload);
+            fastest.extend(offloaded.map(|probe| probe.settings));
+        }
+        // Batches of the run can need more memory than the sizing batch.
+        let lead = self.probes.first().and_then(|probe| probe.peak).map_or(0.0, Bytes::gib);
+        for relief in RELIEFS {
+            let is_small = |probe: &&Probe| probe.peak.is_some_and(|peak| peak.gib() <= relief * lead);
+            let smaller = self.probes.iter().filter(|probe| probe.time.is_some()).find(is_small);
+            fastest.extend(smaller.map(|probe| probe.settings).filter(|settings| !fastest.contains(settings)));
+        }
+        candidates.extend(fastest.into_iter().filter(|settings| *settings != candidates[0]).collect::<Vec<_>>());
         self.probes.retain(|probe| probe.peak.is_some() && !candidates.contains(&probe.settings));
         self.probes.sort_by_key(|probe| (probe.peak, probe.time.is_none(), probe.time));
         candidates.extend(self.probes.iter().take(LEANEST).map(|probe| probe.settings));
         candidates
     }
+}
+
+/// Degrees of parallelism among the settings.
+pub(crate) fn degrees_of(settings: &PlanSettings) -> (u32, ContextExchange, u32, Option<u32>) {
+    let PlanSettings { context_parallel, context_exchange, expert_parallel, expert_tensor_parallel, .. } = *settings;
+    (context_parallel, context_exchange, expert_parallel, expert_tensor_parallel)
 }
 
 /// Forwards cancellation and workers, and ignores events.

@@ -58,6 +58,7 @@ fn replicas_synchronise_together() {
         }],
     });
     two.devices = 8;
+    two.layout.data = 2;
     assert!(check_execution_file(&two).is_ok());
     for rank in &mut two.runs[0].ranks {
         rank.sync_group = 0;
@@ -75,6 +76,8 @@ fn replicas_synchronise_together() {
 fn changed_values_are_refused_with_their_position() {
     let run = |change: fn(&mut Run)| refused(|file| change(&mut file.runs[0]));
     assert_eq!(refused(|file| file.iteration_ns = 74), "the iteration takes 74 ns, in the simulation 75 ns");
+    assert_eq!(refused(|file| file.devices = 5), "its ranks: 4 devices, the file has 5");
+    assert_eq!(refused(|file| file.layout.data = 3), "TP x CP x PP x DP: 12 devices, the file has 4");
     assert_eq!(refused(|file| file.peak_bytes[1] = 1), "rank 1: the peak memory is 1 bytes, by the runs 118");
     assert_eq!(run(|run| run.ranks[0].peak_bytes = 1), "run 0, rank 0: the peak memory is 1 bytes, by the actions 117");
     assert_eq!(

@@ -8,6 +8,16 @@ pub enum FileViolation {
     /// There are no runs.
     #[error("the file has no runs")]
     Empty,
+    /// The number of devices differs.
+    #[error("{part}: {found} devices, the file has {expected}")]
+    Devices {
+        /// Ranks or degrees.
+        part: &'static str,
+        /// Devices of the part.
+        found: u64,
+        /// Devices of the file.
+        expected: u32,
+    },
     /// The table of costs is invalid.
     #[error("run {run}: {problem}")]
     Table {

@@ -1,7 +1,7 @@
 //! Lower bound on the iteration time over all layouts.
 
 use planscope_core::training::Recompute;
-use planscope_core::workload::Packing;
+use planscope_core::workload::{PackedBatch, Packing};
 use planscope_cost::cost::Pricing;
 use planscope_plan::observer::{Cancelled, Observer, go_on};
 use planscope_plan::scenario::Scenario;
@@ -9,18 +9,21 @@ use planscope_plan::scenario::budget::MAX_MICROBATCH;
 
 use crate::planners::{PlanningContext, replica, setting_choices};
 
-/// Returns the mean time per batch of the run, in s, that no plan of any layout undercuts: every module runs at the
+/// Returns the mean time per batch of `batches`, in s, that no plan of any layout undercuts: every module runs at the
 /// tensor-parallel degree, expert-parallel degree and microbatch size with the least device time, without
 /// recomputation, padding, pipeline bubbles and exposed communication between replicas or stages, and all devices
 /// share the work equally.
-pub(super) fn all_layouts(context: PlanningContext<'_>, observer: &dyn Observer) -> Result<f64, Cancelled> {
+pub(super) fn all_layouts(
+    context: PlanningContext<'_>,
+    batches: &[PackedBatch],
+    observer: &dyn Observer,
+) -> Result<f64, Cancelled> {
     let mut scenario = context.scenario.clone();
     scenario.training.recompute = Recompute::None;
     scenario.training.recompute_layers = None;
     scenario.training.activation_offload = 0.0;
     scenario.training.context_parallel = 1;
     scenario.workload.packing = Packing::Packed;
-    let batches = context.batches.evaluated;
     let devices = f64::from(scenario.cluster.devices());
     let mut device_seconds = 0.0;
     for batch in batches {

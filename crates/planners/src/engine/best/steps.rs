@@ -5,7 +5,7 @@ use super::super::PlanError;
 use super::super::settings::{CLOSE, Screened, candidates_of, screen};
 use super::super::spent::Budgeted;
 use super::TIE;
-use super::neighbours;
+use super::{bound, refine};
 use crate::planners::settings_search::CONCURRENT;
 use crate::planners::{Batches, PlanningContext};
 use planscope_core::host::side_by_side;
@@ -43,6 +43,8 @@ pub(super) const CANDIDATES: [PlannerKind; 24] = [
     PlannerKind::HeterogeneousApart,
     PlannerKind::Dflop,
 ];
+/// The search ends with a plan that takes at most this much more than the bound over all layouts.
+const CLOSE_TO_BOUND: f64 = 0.01;
 /// Candidates of a shortened search, without rollouts.
 const QUICK: [PlannerKind; 4] =
     [PlannerKind::OneFOneB, PlannerKind::Interleaved, PlannerKind::WaitFreeCyclic, PlannerKind::PipeWeaver];
@@ -71,8 +73,16 @@ pub(super) struct Steps {
     pub total: u32,
     /// Limit of the scenario.
     limit: Option<u32>,
-    /// True if the limit ended the search.
-    is_limited: bool,
+    /// Reason why the search ended early.
+    end: Option<EarlyEnd>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum EarlyEnd {
+    /// The limit of steps of the scenario.
+    Limit,
+    /// No plan is much faster.
+    Bound,
 }
 
 impl Steps {
@@ -91,10 +101,15 @@ impl Steps {
         }
     }
 
-    /// Returns the text of a search that the limit ended.
+    /// Returns the text of a search that ended early.
     pub(super) fn decision(self) -> Option<String> {
-        self.is_limited.then(|| {
-            format!("The search stopped after {} of {} steps, the limit of the scenario.", self.done, self.total)
+        let Steps { done, total, .. } = self;
+        Some(match self.end? {
+            EarlyEnd::Limit => format!("The search stopped after {done} of {total} steps, the limit of the scenario."),
+            EarlyEnd::Bound => format!(
+                "The search stopped after {done} of {total} steps: no plan of any layout is more than {:.0} % faster.",
+                100.0 * CLOSE_TO_BOUND
+            ),
         })
     }
 }
@@ -109,6 +124,8 @@ pub(super) struct PlanSearch<'a, 'o> {
     pub fastest: f64,
     /// Fastest time that was reported, in s.
     reported: f64,
+    /// Time in s that no plan undercuts.
+    bound_s: f64,
 }
 
 /// One step of the search.
@@ -127,8 +144,9 @@ impl PlanSearch<'_, '_> {
     pub(super) fn run(&mut self, mut steps: &[Step], ceiling_s: f64) -> Result<bool, PlanError> {
         while !steps.is_empty() {
             let has_plan = self.fastest.is_finite();
-            if self.steps.is_over(has_plan) {
-                self.steps.is_limited = true;
+            let is_close = self.fastest <= self.bound_s * (1.0 + CLOSE_TO_BOUND);
+            if is_close || self.steps.is_over(has_plan) {
+                self.steps.end = Some(if is_close { EarlyEnd::Bound } else { EarlyEnd::Limit });
                 return Ok(false);
             }
             let (round, rest) = steps.split_at(self.steps.round(has_plan).min(steps.len()));
@@ -193,9 +211,11 @@ pub(super) fn screen_all(
         _ => 1,
     };
     let total: usize = candidates.iter().map(|&planner| settings_of(planner).len() * layouts_of(planner)).sum();
-    let steps = Steps { done: 0, total: total as u32, limit: scenario.search.best_steps, is_limited: false };
+    let steps = Steps { done: 0, total: total as u32, limit: scenario.search.best_steps, end: None };
     let reported = draft_s.unwrap_or(f64::INFINITY);
-    let mut search = PlanSearch { context, observer, screened: Vec::new(), steps, fastest: f64::INFINITY, reported };
+    let bound_s = bound::all_layouts(context, std::slice::from_ref(context.batches.sizing), observer)?;
+    let (screened, fastest) = (Vec::new(), f64::INFINITY);
+    let mut search = PlanSearch { context, observer, screened, steps, fastest, reported, bound_s };
     let mut next: Vec<Step> = Vec::new();
     let mut is_over = false;
     for &planner in candidates {
@@ -225,8 +245,8 @@ pub(super) fn screen_all(
         search.run(&next, f64::INFINITY)?;
     }
     let common_steps = search.steps.done;
-    if !is_quick && !search.steps.is_limited {
-        neighbours::refine(&mut search)?;
+    if !is_quick && search.steps.end.is_none() {
+        refine::refine(&mut search)?;
     }
     let PlanSearch { mut screened, steps, .. } = search;
     // Plans with equal times remain in the order of the candidates.

@@ -32,6 +32,7 @@ use planscope_plan::scenario::{PlannerKind, Scenario};
 
 use planscope_pipeline::simulate::{StepEnd, execute, peak_memory_over};
 
+use planscope_core::model::Model;
 use planscope_core::workload::PackedBatch;
 
 /// Simulated strategies for balanced microbatches, in addition to the choices of the published
@@ -148,6 +149,11 @@ fn loser((_, (seconds, sized)): (usize, &(f64, Sized))) -> Loser {
         iteration_s: Some(*seconds),
         peak_memory_gib: None,
     }
+}
+
+/// Returns whether the model has the modules that DFLOP plans.
+pub(crate) fn has_encoder_and_backbone(model: &Model) -> bool {
+    profile::encoder_index(model).is_some()
 }
 
 /// Returns an explanation if DFLOP does not apply to the scenario.

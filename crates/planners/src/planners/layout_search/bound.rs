@@ -1,8 +1,9 @@
 //! Lower bounds on the iteration time of a layout.
 
-use planscope_core::units::Nanos;
+use planscope_core::units::{Nanos, Seconds};
 use planscope_cost::cost::partition::LayerRange;
 use planscope_cost::cost::{LayerTable, Partition, ReplicaLayout};
+use planscope_plan::outcome::Layout;
 
 /// Time in which a rank waits for other ranks, in every schedule of a planner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +28,7 @@ pub(super) fn work_bound(
     let (sync, optimizer) = table.step_end(partition, position, None);
     let ranks = position.pipeline as usize;
     let ramps = if ramp == Ramp::None { vec![(0.0, 0.0); ranks] } else { table.min_ramps(&partition.stages[..ranks]) };
-    let to_nanos = |seconds: f64| planscope_core::units::Seconds::from_secs(seconds).to_nanos();
+    let to_nanos = |seconds: f64| Seconds::from_secs(seconds).to_nanos();
     (0..ranks)
         .map(|rank| {
             let stages: Vec<_> = partition.stages_on(rank, ranks).collect();
@@ -48,4 +49,12 @@ pub(super) fn work_bound(
         })
         .max()
         .unwrap_or(Nanos::ZERO)
+}
+
+/// Lower bound on [`work_bound`] for any assignment of layers to stages: the mean work of the ranks. `whole` is the work
+/// of all layers in seconds.
+pub(super) fn mean_bound(whole: f64, microbatches: usize, layout: Layout) -> Nanos {
+    let cells = f64::from(layout.pipeline * layout.chunks) * microbatches as f64;
+    let mean = (whole - cells * 1.5e-9) / f64::from(layout.pipeline) / f64::from(layout.data);
+    Seconds::from_secs((mean * (1.0 - 1e-9)).max(0.0)).to_nanos()
 }

@@ -1,0 +1,202 @@
+//! Refinement of the settings of the fastest plans: one or two settings change at a time, as long as a plan gets faster.
+
+use super::super::PlanError;
+use super::super::settings::{Screened, candidates_of};
+use super::neighbours::neighbours;
+use super::steps::{CANDIDATES, PlanSearch, Step};
+use crate::planners::PlanningContext;
+use crate::planners::settings_search::{CONCURRENT, degrees_of};
+use planscope_plan::scenario::{FreeSetting, PlanSettings, PlannerFamily, PlannerKind};
+
+/// Planners whose settings are refined.
+const REFINED_PLANNERS: usize = 3;
+/// Limit on the steps of a planner of pipelines. A step takes longer with more devices and more sequences per batch.
+const MAX_STEPS: u32 = 160;
+/// Limits on the products of steps with devices and with sequences.
+const STEP_DEVICES: u32 = 80_000;
+const STEP_SEQUENCES: u32 = 160_000;
+/// Limit on the steps of a planner that profiles or searches for each combination of settings.
+const MAX_EXPENSIVE_STEPS: u32 = 8;
+/// Parts of a share in the bisection.
+const TRIMMED_PARTS: f64 = 32.0;
+/// Settings that other planners try after each round of refinement, and the most rounds.
+const SHARED_SETTINGS: usize = 2;
+const ROUNDS: usize = 4;
+
+/// Improves the settings of the fastest planners by coordinate descent. Then the other planners of pipelines try the
+/// improved settings, and the fastest of them is improved in turn. Every plan is added to the search.
+pub(super) fn refine(search: &mut PlanSearch<'_, '_>) -> Result<(), PlanError> {
+    let mut starts = starts(&search.screened);
+    for _ in 0..ROUNDS {
+        for start in std::mem::take(&mut starts) {
+            if !descend(search, &start)? {
+                return Ok(());
+            }
+        }
+        let fastest = search.fastest;
+        if !share_settings(search)? {
+            return Ok(());
+        }
+        if search.fastest >= fastest {
+            break;
+        }
+        starts.extend(fastest_of(&search.screened).cloned());
+    }
+    Ok(())
+}
+
+/// Changes settings of `start` as long as a plan gets faster. Returns false if the limit of steps ends the search.
+fn descend(search: &mut PlanSearch<'_, '_>, start: &Screened) -> Result<bool, PlanError> {
+    let scenario = search.context.scenario;
+    let limit = max_steps(start.planner, search.context);
+    search.steps.total += limit;
+    let end = search.steps.done + limit;
+    let mut best = start.clone();
+    'descent: loop {
+        if !trim_offload(search, &mut best, end)? {
+            return Ok(false);
+        }
+        let moves = candidates_of(best.planner, scenario, &neighbours(scenario, best.settings));
+        let steps = moves.into_iter().map(|settings| step_of(&best, settings));
+        let untried: Vec<Step> = steps.filter(|step| tried(search, step).is_none()).collect();
+        let mut is_improved = false;
+        for round in untried.chunks(CONCURRENT) {
+            let round = &round[..round.len().min(end.saturating_sub(search.steps.done) as usize)];
+            if round.is_empty() {
+                break 'descent;
+            }
+            let first = search.screened.len();
+            if !search.run(round, best.seconds())? {
+                return Ok(false);
+            }
+            let Some(fastest) = fastest_of(&search.screened[first..]) else { continue };
+            if fastest.seconds() < best.seconds() {
+                best = fastest.clone();
+                is_improved = true;
+                break;
+            }
+        }
+        if !is_improved {
+            break;
+        }
+    }
+    search.steps.total -= end.saturating_sub(search.steps.done);
+    Ok(true)
+}
+
+/// Reduces the offloaded shares of `best` as far as the plan fits and gets faster: first of the optimizer, then of the
+/// activations. Offloaded shares cost time and save memory, so the smallest share that fits is found by bisection.
+/// Returns false if the limit of steps ends the search.
+fn trim_offload(search: &mut PlanSearch<'_, '_>, best: &mut Screened, end: u32) -> Result<bool, PlanError> {
+    let scenario = search.context.scenario;
+    for setting in [FreeSetting::OptimizerOffload, FreeSetting::ActivationOffload] {
+        if !scenario.is_free(setting) {
+            continue;
+        }
+        let with_parts = |settings: PlanSettings, parts: i32| match setting {
+            FreeSetting::OptimizerOffload => {
+                PlanSettings { optimizer_offload: f64::from(parts) / TRIMMED_PARTS, ..settings }
+            }
+            _ => PlanSettings { activation_offload: f64::from(parts) / TRIMMED_PARTS, ..settings },
+        };
+        let share = match setting {
+            FreeSetting::OptimizerOffload => best.settings.optimizer_offload,
+            _ => best.settings.activation_offload,
+        };
+        // The smallest share that fits is above `low` and not above `high`.
+        let (mut low, mut high) = (-1, (share * TRIMMED_PARTS).round() as i32);
+        while high - low > 1 {
+            let third = (high - low).div_euclid(3).max(1);
+            let mut parts = vec![low + third, high - third];
+            parts.dedup();
+            parts.retain(|&parts| low < parts && parts < high);
+            let steps = parts.iter().map(|&parts| step_of(best, with_parts(best.settings, parts)));
+            let untried: Vec<Step> = steps.filter(|step| tried(search, step).is_none()).collect();
+            if search.steps.done + untried.len() as u32 > end {
+                return Ok(true);
+            }
+            if !search.run(&untried, best.seconds())? {
+                return Ok(false);
+            }
+            for parts in parts {
+                if parts >= high {
+                    continue;
+                }
+                let result = tried(search, &step_of(best, with_parts(best.settings, parts))).cloned();
+                match result.filter(|result| result.seconds() < best.seconds()) {
+                    Some(faster) => (*best, high) = (faster, parts),
+                    None => low = parts,
+                }
+            }
+        }
+    }
+    Ok(true)
+}
+
+/// Returns a step with the planner and the fixed degrees of `candidate`.
+fn step_of(candidate: &Screened, settings: PlanSettings) -> Step {
+    Step { planner: candidate.planner, request: candidate.request, settings }
+}
+
+/// Plans with the fastest settings and the planners of pipelines that have not tried them. Returns false if the limit
+/// of steps ends the search.
+fn share_settings(search: &mut PlanSearch<'_, '_>) -> Result<bool, PlanError> {
+    let scenario = search.context.scenario;
+    let mut order: Vec<&Screened> = search.screened.iter().filter(|candidate| is_pipeline(candidate.planner)).collect();
+    order.sort_by(|a, b| a.seconds().total_cmp(&b.seconds()));
+    let mut shared: Vec<PlanSettings> = Vec::new();
+    for candidate in order.into_iter().filter(|candidate| candidate.time.is_ok()) {
+        if shared.len() < SHARED_SETTINGS && !shared.contains(&candidate.settings) {
+            shared.push(candidate.settings);
+        }
+    }
+    let request = scenario.layout;
+    let planners = CANDIDATES.into_iter().filter(|&planner| is_pipeline(planner));
+    let steps =
+        shared.iter().flat_map(|&settings| planners.clone().map(move |planner| Step { planner, request, settings }));
+    let steps: Vec<Step> = steps.filter(|step| tried(search, step).is_none()).collect();
+    let most = max_steps(PlannerKind::OneFOneB, search.context) as usize;
+    let steps = &steps[..steps.len().min(most)];
+    search.steps.total += steps.len() as u32;
+    search.run(steps, f64::INFINITY)
+}
+
+/// Returns the result of a step that ran. A plan that was slower than a ceiling then is slower than the fastest plan now.
+fn tried<'s>(search: &'s PlanSearch<'_, '_>, step: &Step) -> Option<&'s Screened> {
+    let Step { planner, request, settings } = step;
+    let is_same = |tried: &&Screened| (tried.planner, tried.request, tried.settings) == (*planner, *request, *settings);
+    search.screened.iter().find(is_same)
+}
+
+fn is_pipeline(planner: PlannerKind) -> bool {
+    matches!(planner.family(), PlannerFamily::Static | PlannerFamily::WaitFree)
+}
+
+fn fastest_of(screened: &[Screened]) -> Option<&Screened> {
+    screened.iter().min_by(|a, b| a.seconds().total_cmp(&b.seconds()))
+}
+
+fn max_steps(planner: PlannerKind, context: PlanningContext<'_>) -> u32 {
+    let devices = context.scenario.cluster.devices();
+    let sequences = context.batches.sizing.sequences.len() as u32;
+    let most = if is_pipeline(planner) { MAX_STEPS } else { MAX_EXPENSIVE_STEPS };
+    (STEP_DEVICES / devices.max(1)).min(STEP_SEQUENCES / sequences.max(1)).min(most)
+}
+
+/// Returns the fastest plan of each of the fastest planners, and the fastest plan with other degrees than these.
+fn starts(screened: &[Screened]) -> Vec<Screened> {
+    let mut order: Vec<&Screened> = screened.iter().filter(|candidate| candidate.time.is_ok()).collect();
+    order.sort_by(|a, b| a.seconds().total_cmp(&b.seconds()));
+    let mut starts: Vec<Screened> = Vec::new();
+    for &candidate in &order {
+        if starts.len() < REFINED_PLANNERS && starts.iter().all(|other| other.planner != candidate.planner) {
+            starts.push(candidate.clone());
+        }
+    }
+    let degrees = |candidate: &Screened| degrees_of(&candidate.settings);
+    let has_other = |candidate: &&&Screened| starts.iter().all(|start| degrees(start) != degrees(candidate));
+    let other =
+        order.iter().filter(|candidate| is_pipeline(candidate.planner)).find(has_other).map(|other| (*other).clone());
+    starts.extend(other);
+    starts
+}
