@@ -204,6 +204,9 @@ fn build(
     }
     let stated = model_keys.as_mut().map(model_config::read).transpose()?;
     let (format, mut keys) = join(jobs, names)?;
+    if format == ConfigFormat::Torchtune {
+        torchtune::name_recipe(names, &mut keys);
+    }
     let mut settings = read_settings(format, &mut keys).map_err(|error| in_words_of_file(format, &keys, error))?;
     if (keys.has(programs::COMMAND) && !format.is_transformers()) || format == ConfigFormat::Verl {
         launcher::complete(&mut keys, &mut settings)?;
