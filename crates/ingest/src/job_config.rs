@@ -36,6 +36,7 @@
 
 mod arguments;
 mod bridge_performance;
+mod bridge_python;
 mod bridge_recipes;
 mod document;
 mod error;
@@ -69,6 +70,7 @@ mod optimizer;
 mod places;
 mod primus;
 mod programs;
+mod python_value;
 mod remarks;
 mod scenario;
 mod settings;
