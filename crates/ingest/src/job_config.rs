@@ -353,5 +353,11 @@ fn model(
     Ok(model)
 }
 
+/// Returns a published model by its name on the Hugging Face hub, for example `meta-llama/Llama-3.1-8B`. `None` if its
+/// sizes are not known.
+pub(crate) fn published_model(name: &str) -> Option<Model> {
+    model_names::find(name, &mut Keys::default()).ok().flatten()
+}
+
 #[cfg(test)]
 mod tests;

@@ -152,6 +152,20 @@ impl Framework {
         }
     }
 
+    /// Returns the attention kernel of a job that states none. Megatron-DeepSpeed has separate kernels, unless an argument
+    /// selects a fused one. The current versions of all others call a fused kernel.
+    pub fn usual_attention(self, has_fp8: bool) -> AttentionKernel {
+        match self {
+            Self::MegatronDeepspeed => AttentionKernel::Unfused,
+            _ => self.fused_attention(has_fp8),
+        }
+    }
+
+    /// Returns the fused attention kernel that the framework calls.
+    pub fn fused_attention(self, has_fp8: bool) -> AttentionKernel {
+        self.attention(has_fp8).unwrap_or_default()
+    }
+
     const fn profile(self) -> Profile {
         match self {
             Self::Megatron | Self::MegatronDeepspeed => Profile::FUSED,
@@ -199,7 +213,7 @@ impl Framework {
 }
 
 /// Names of frameworks and of projects, longer names first: (lowercase letters and digits, framework).
-const NAMES: [(&str, Framework); 20] = [
+const NAMES: [(&str, Framework); 23] = [
     ("megatrondeepspeed", Framework::MegatronDeepspeed),
     ("torchtitan", Framework::Torchtitan),
     ("nanotron", Framework::Nanotron),
@@ -215,11 +229,14 @@ const NAMES: [(&str, Framework); 20] = [
     ("primus", Framework::Megatron),
     ("maxtext", Framework::Megatron),
     ("neuron", Framework::Megatron),
+    ("deepspeed", Framework::Deepspeed),
     ("huggingface", Framework::HuggingFace),
     ("transformers", Framework::HuggingFace),
-    ("deepspeed", Framework::Deepspeed),
     ("axolotl", Framework::HuggingFace),
     ("llamafactory", Framework::HuggingFace),
+    ("hftrainer", Framework::HuggingFace),
+    ("hfaccelerate", Framework::HuggingFace),
+    ("torchtune", Framework::Fsdp),
 ];
 
 /// Host time per operator of nanotron in µs. A layer with tensor parallelism takes at least 4.6 ms
@@ -381,6 +398,8 @@ mod tests {
             ("NeMo AutoModel", Framework::Fsdp),
             ("InternEvo v0.2.1", Framework::Internevo),
             ("Hugging Face Transformers", Framework::HuggingFace),
+            ("HF Trainer", Framework::HuggingFace),
+            ("DeepSpeed ZeRO-3", Framework::Deepspeed),
         ] {
             assert_eq!(Framework::named(text), Some(framework), "{text}");
         }
