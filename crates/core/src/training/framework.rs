@@ -252,6 +252,9 @@ const INTERNEVO_UPDATE_BYTES: f64 = 8.0;
 /// imply 550 and 740 (docs/models.md, section 3).
 const DEEPSPEED_GATHER_US: f64 = 600.0;
 
+/// Bytes per logit if its gradient in 16 bits replaces it.
+const IN_PLACE_LOGIT_BYTES: f64 = 2.0;
+
 /// How the operators of PyTorch run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -374,7 +377,10 @@ impl Profile {
 impl Training {
     /// Returns the profile of the framework, after the setting of execution.
     pub const fn profile(&self) -> Profile {
-        let profile = self.framework.profile();
+        let mut profile = self.framework.profile();
+        if self.in_place_loss {
+            profile.logit_bytes = IN_PLACE_LOGIT_BYTES;
+        }
         let (kernels, host_us) = match self.execution {
             None => return profile,
             Some(Execution::Eager) => (Kernels::Eager, profile.host_us),
@@ -406,6 +412,17 @@ mod tests {
         assert_eq!(Framework::named("typo"), None);
         for framework in Framework::ALL {
             assert_eq!(Framework::named(framework.id()), Some(framework));
+        }
+    }
+
+    #[test]
+    fn a_loss_in_place_has_one_copy_of_the_logits() {
+        let bytes = |in_place_loss, execution| {
+            let framework = Framework::HuggingFace;
+            Training { framework, execution, in_place_loss, ..Training::default() }.profile().logit_bytes
+        };
+        for execution in [None, Some(Execution::Compiled)] {
+            assert!((bytes(false, execution) - 16.0).abs() < 1e-12 && (bytes(true, execution) - 2.0).abs() < 1e-12);
         }
     }
 

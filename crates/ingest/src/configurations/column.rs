@@ -111,6 +111,7 @@ pub(super) const SEQUENCE_PARALLEL: Column = flag("sequence_parallel", "true if 
 pub(super) const ZERO: Column = integer("zero", 0, 3, "1 if dp x cp > 1, else 0");
 pub(super) const SHARD_DEGREE: Column = integer("shard_degree", 1, 131_072, "dp x cp; needs zero >= 1");
 pub(super) const CHUNKED_LOSS: Column = flag("chunked_loss", "false");
+pub(super) const IN_PLACE_LOSS: Column = flag("in_place_loss", "false");
 pub(super) const PARAMETER_OFFLOAD: Column = flag("parameter_offload", "false; needs zero 3");
 pub(super) const PRECISION: Column = word("precision", &["bf16", "fp16", "fp8", "fp32"], "bf16");
 pub(super) const FSDP: Column = flag("fsdp", "false");
@@ -219,7 +220,7 @@ fn plain(text: &str) -> String {
 }
 
 /// All known columns.
-pub const COLUMNS: [Column; 60] = [
+pub const COLUMNS: [Column; 61] = [
     GPU,
     N_GPUS,
     GPUS_PER_NODE,
@@ -272,6 +273,7 @@ pub const COLUMNS: [Column; 60] = [
     CP_BALANCED,
     SHARD_DEGREE,
     CHUNKED_LOSS,
+    IN_PLACE_LOSS,
     PARAMETER_OFFLOAD,
     FUSED_WEIGHT_GRADIENTS,
     TENSOR_OVERLAP,

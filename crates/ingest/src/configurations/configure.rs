@@ -12,7 +12,7 @@ use super::architecture;
 use super::cells::{Cells, Rejection, quoted, refuse};
 use super::column::{
     ATTENTION, CHUNKED_LOSS, CP_BALANCED, DATA_OVERLAP, DISPATCH_BY_NODE, DROPOUT, EXECUTION, EXPERT_OVERLAP,
-    FRAMEWORK, FSDP, FUSED_WEIGHT_GRADIENTS, GRADIENTS, LAYERS_PER_STAGE, MASTER_WEIGHTS,
+    FRAMEWORK, FSDP, FUSED_WEIGHT_GRADIENTS, GRADIENTS, IN_PLACE_LOSS, LAYERS_PER_STAGE, MASTER_WEIGHTS,
     MEMORY_RESERVE_GIB, MOMENTS, OPTIMIZER, OPTIMIZER_OFFLOAD, PARAMETER_OFFLOAD, PRECISION, RECOMPUTE,
     RECOMPUTE_LAYERS, SEQUENCE_PARALLEL, SHARD_DEGREE, TENSOR_OVERLAP, ZERO,
 };
@@ -113,6 +113,7 @@ fn training(cells: Cells<'_>, degrees: Degrees, cluster: &Cluster) -> Result<Tra
         shard_degree: shard_degree(cells, degrees, zero)?,
         parameter_offload: parameter_offload(cells, zero)?,
         chunked_loss: cells.flag(CHUNKED_LOSS)?.unwrap_or(false),
+        in_place_loss: cells.flag(IN_PLACE_LOSS)?.unwrap_or(false),
         fused_weight_gradients: cells
             .flag(FUSED_WEIGHT_GRADIENTS)?
             .unwrap_or_else(|| framework.fuses_weight_gradients()),

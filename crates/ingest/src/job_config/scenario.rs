@@ -259,6 +259,7 @@ fn training(format: ConfigFormat, settings: &Settings, cluster: &Cluster, keys: 
         distributed_optimizer: zero.unwrap_or(1) > 0,
         zero: zero.filter(|&zero| zero > 1),
         chunked_loss: settings.loss == Loss::Chunked,
+        in_place_loss: settings.loss == Loss::InPlace,
         shard_degree: settings.shard_degree(cluster),
         gradients: settings.gradients.unwrap_or(default.gradients),
         sequence_parallel: settings.sequence_parallel.unwrap_or(default.sequence_parallel),
