@@ -252,7 +252,18 @@ fn read_log(path: &Path) -> anyhow::Result<Log> {
     let mut bytes = Vec::new();
     std::fs::File::open(path)?.take(MAX_LOG_BYTES as u64 + 1).read_to_end(&mut bytes)?;
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    Ok(Log::read(&name, &bytes)?)
+    Log::read(&name, &bytes).map_err(|error| {
+        if is_trace(path, &bytes) {
+            return anyhow::anyhow!("the file is a profiler trace, not a log; give it with --trace");
+        }
+        error.into()
+    })
+}
+
+/// True for a trace of the PyTorch profiler, of Perfetto or of Nsight Systems.
+fn is_trace(path: &Path, start: &[u8]) -> bool {
+    let has = |word: &[u8]| start.windows(word.len()).any(|window| window == word);
+    has(b"\"traceEvents\"") || start.starts_with(b"SQLite format 3\0") || trace_command::activity(path, None).is_ok()
 }
 
 fn read_text(path: &Path) -> anyhow::Result<String> {

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::config::FitArguments;
 use crate::field_names;
-use crate::plan_command::{Files, read, validated};
+use crate::plan_command::{Files, read, refuse_configuration, validated};
 use crate::workers::Threads;
 
 /// Exit code if neither the scenario nor a single change fits.
@@ -29,6 +29,7 @@ struct Report {
 /// Analyses a scenario file and writes the result to standard output.
 pub fn run(arguments: &FitArguments) -> anyhow::Result<ExitCode> {
     let text = read(&arguments.scenario)?;
+    refuse_configuration(&arguments.scenario, &text)?;
     let files = Files::read(&arguments.datasets, None)?;
     let scenario = match validated(&text, &files)? {
         Ok(scenario) => scenario,

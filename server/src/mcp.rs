@@ -3,8 +3,10 @@
 
 mod glossary;
 mod host;
+mod message;
 mod structured;
 mod tools;
 
 pub(crate) use host::Host;
+pub(crate) use message::{error, incomplete_call};
 pub(crate) use tools::Tools;

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use ingest::dataset::Options;
 use ingest::execution_file::MAX_BYTES;
+use ingest::job_config;
 use planner::engine::{self, Observer, Record};
 use planner::host::Workers;
 use planner::observer::BestSoFar;
@@ -17,6 +18,7 @@ use planner::scenario::validate::Datasets;
 use planner::scenario::{FieldError, PlannerKind, ValidScenario};
 use planner::workload::Dataset;
 use planner::workload::preprocessing::Preprocessing;
+use serde_json::Value;
 
 use crate::config::PlanArguments;
 use crate::dataset_id;
@@ -31,6 +33,7 @@ const INVALID: u8 = 2;
 /// Plans a scenario file and writes the outcome to standard output.
 pub fn run(arguments: &PlanArguments) -> anyhow::Result<ExitCode> {
     let text = read(&arguments.scenario)?;
+    refuse_configuration(&arguments.scenario, &text)?;
     let files = Files::read(&arguments.datasets, arguments.preprocessing)?;
     let scenario = match validated(&text, &files)? {
         Ok(scenario) => scenario,
@@ -52,6 +55,16 @@ pub fn run(arguments: &PlanArguments) -> anyhow::Result<ExitCode> {
     serde_json::to_writer_pretty(&mut out, &planning.outcome)?;
     writeln!(out)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Refuses a configuration of a training job instead of a scenario.
+pub(crate) fn refuse_configuration(path: &Path, text: &str) -> anyhow::Result<()> {
+    let has_schema = serde_json::from_str::<Value>(text).is_ok_and(|document| document.get("schema").is_some());
+    if !has_schema && let Ok(format) = job_config::format(text.as_bytes()) {
+        let path = path.display();
+        anyhow::bail!("{path} is no scenario but a configuration ({}): use planscope check {path}", format.name());
+    }
+    Ok(())
 }
 
 /// Validates a scenario. Reports invalid fields to standard error, and returns the exit code.

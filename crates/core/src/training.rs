@@ -107,6 +107,10 @@ pub struct Training {
     /// entropy of Liger-Kernel, cut cross entropy).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub chunked_loss: bool,
+    /// The gradient of the logits replaces them in the same memory, in the format of the weights (the loss of verl without
+    /// padding).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub in_place_loss: bool,
     /// Framework whose kernels, buffers and host overhead are assumed.
     #[serde(default, skip_serializing_if = "is_default")]
     pub framework: Framework,
@@ -278,6 +282,7 @@ impl Default for Training {
             expert_overlap: 0.0,
             dispatch_by_node: false,
             chunked_loss: false,
+            in_place_loss: false,
             framework: Framework::default(),
             execution: None,
             optimizer: Optimizer::default(),

@@ -23,6 +23,7 @@ mod configure;
 mod defaults;
 mod degrees;
 mod error;
+mod heading;
 mod presets;
 mod records;
 
@@ -30,11 +31,13 @@ pub use answer::{ANSWERS, Obstacle, Summary, write};
 pub use cells::Rejection;
 pub use column::{COLUMNS, Column, Holds, describe_columns, similar};
 pub use error::ConfigurationsError;
+pub use heading::ALIASES;
 
 use csv::StringRecord;
 use planner::estimate::Configuration;
 
 use cells::Cells;
+use heading::{Heading, Meaning};
 use presets::Presets;
 use records::{Record, Records};
 
@@ -48,7 +51,7 @@ pub const MAX_COLUMNS: usize = 1000;
 pub struct Table<'t> {
     header: Vec<String>,
     /// Known column at each header position.
-    columns: Vec<Option<&'static str>>,
+    columns: Vec<Option<Heading>>,
     records: Records<'t>,
     presets: Presets,
 }
@@ -81,21 +84,43 @@ pub fn read(bytes: &[u8]) -> Result<Table<'_>, ConfigurationsError> {
     if header.len() > MAX_COLUMNS {
         return Err(ConfigurationsError::TooManyColumns { columns: header.len() });
     }
-    let exact: Vec<_> = header.iter().map(|name| column::named(name)).collect();
-    let columns: Vec<_> = header
-        .iter()
-        .zip(&exact)
-        .map(|(name, named)| named.or_else(|| column::by_alias(name).filter(|alias| !exact.contains(&Some(alias)))))
-        .collect();
+    let columns = columns(&header)?;
     if columns.iter().all(Option::is_none) {
         return Err(ConfigurationsError::NoHeader { found: cells::quoted(&header.join(",")) });
     }
-    for (index, column) in columns.iter().enumerate() {
-        if let Some(column) = column.filter(|_| columns[..index].contains(column)) {
-            return Err(ConfigurationsError::RepeatedColumn { column });
-        }
-    }
     Ok(Table { header, columns, records, presets: Presets::new() })
+}
+
+/// Returns the known column at each position. The exact name of a column has priority over other names of it.
+fn columns(header: &[String]) -> Result<Vec<Option<Heading>>, ConfigurationsError> {
+    let meanings: Vec<Meaning> = header.iter().map(|name| heading::meaning(name)).collect();
+    let is_exact: Vec<bool> = header.iter().map(|name| heading::is_exact(name)).collect();
+    let position = |column: &str, exact: bool| {
+        let is_it = |meaning: &Meaning| matches!(meaning, Meaning::Known(heading) if heading.column == column);
+        (0..header.len()).find(|&index| is_it(&meanings[index]) && (!exact || is_exact[index]))
+    };
+    let mut columns = Vec::with_capacity(header.len());
+    for (index, (name, meaning)) in header.iter().zip(&meanings).enumerate() {
+        columns.push(match *meaning {
+            Meaning::Unknown => None,
+            Meaning::Ambiguous(choices) if choices.iter().all(|column| position(column, false).is_some()) => None,
+            Meaning::Ambiguous(choices) => {
+                return Err(ConfigurationsError::AmbiguousColumn { name: cells::quoted(name.trim()), choices });
+            }
+            Meaning::Known(heading) => match position(heading.column, true) {
+                Some(exact) if !is_exact[index] && exact != index => None,
+                exact => {
+                    let first = exact.or_else(|| position(heading.column, false)).unwrap_or(index);
+                    if first < index {
+                        let names = [first, index].map(|index| cells::quoted(header[index].trim()));
+                        return Err(ConfigurationsError::RepeatedColumn { column: heading.column, names });
+                    }
+                    Some(heading)
+                }
+            },
+        });
+    }
+    Ok(columns)
 }
 
 impl Table<'_> {

@@ -36,6 +36,7 @@
 
 mod arguments;
 mod bridge_performance;
+mod bridge_python;
 mod bridge_recipes;
 mod document;
 mod error;
@@ -69,6 +70,7 @@ mod optimizer;
 mod places;
 mod primus;
 mod programs;
+mod python_value;
 mod remarks;
 mod scenario;
 mod settings;
@@ -204,6 +206,9 @@ fn build(
     }
     let stated = model_keys.as_mut().map(model_config::read).transpose()?;
     let (format, mut keys) = join(jobs, names)?;
+    if format == ConfigFormat::Torchtune {
+        torchtune::name_recipe(names, &mut keys);
+    }
     let mut settings = read_settings(format, &mut keys).map_err(|error| in_words_of_file(format, &keys, error))?;
     if (keys.has(programs::COMMAND) && !format.is_transformers()) || format == ConfigFormat::Verl {
         launcher::complete(&mut keys, &mut settings)?;
@@ -346,6 +351,12 @@ fn model(
     })?;
     keys.assume(format!("The sizes of the model are those of {}, known by its name ({key}).", model.name));
     Ok(model)
+}
+
+/// Returns a published model by its name on the Hugging Face hub, for example `meta-llama/Llama-3.1-8B`. `None` if its
+/// sizes are not known.
+pub(crate) fn published_model(name: &str) -> Option<Model> {
+    model_names::find(name, &mut Keys::default()).ok().flatten()
 }
 
 #[cfg(test)]

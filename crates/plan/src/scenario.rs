@@ -9,8 +9,7 @@ mod settings;
 pub mod validate;
 
 pub use canonical::ScenarioId;
-pub use parse::parse;
-pub use parse::pointer;
+pub use parse::{parse, parse_value, pointer};
 pub use planner_kind::{PlannerFamily, PlannerInfo, PlannerKind};
 pub use sampler::Sampler;
 pub use settings::{FreeSetting, PlanSettings};

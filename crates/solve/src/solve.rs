@@ -6,13 +6,11 @@
 //! the wall time limit, which the caller enforces.
 
 use serde::Serialize;
-use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use planscope_core::host::{Cancellation, Workers};
 use planscope_core::units::Seconds;
-use planscope_plan::scenario::FieldError;
-use planscope_plan::scenario::pointer;
+use planscope_plan::scenario::{FieldError, parse_value};
 
 /// Maximum budget: one day.
 const MAX_BUDGET_S: f64 = 86_400.0;
@@ -43,9 +41,9 @@ macro_rules! kinds {
             /// JSON names for all kinds.
             pub const KINDS: &[&'static str] = &[$($name),+];
 
-            fn from_kind(kind: &str, fields: Value) -> Option<Result<Self, Vec<FieldError>>> {
+            fn from_kind(kind: &str, fields: &Value) -> Option<Result<Self, Vec<FieldError>>> {
                 match kind {
-                    $($name => Some(read_request(fields).map(Self::$kind)),)+
+                    $($name => Some(parse_value(fields).map(Self::$kind)),)+
                     _ => None,
                 }
             }
@@ -121,7 +119,7 @@ pub fn parse(json: &str) -> Result<SolveRequest, Vec<FieldError>> {
     };
     let budget = budget(&mut fields)?;
     let unknown = || vec![FieldError::new("/kind", format!("{kind:?} is no kind: {}", known()))];
-    let problem = Problem::from_kind(&kind, Value::Object(fields)).ok_or_else(unknown)??;
+    let problem = Problem::from_kind(&kind, &Value::Object(fields)).ok_or_else(unknown)??;
     Ok(SolveRequest { problem, budget })
 }
 
@@ -131,11 +129,6 @@ fn budget(fields: &mut Map<String, Value>) -> Result<Option<Seconds>, Vec<FieldE
     let detail = || format!("{value} is not a number of seconds from 0 to {MAX_BUDGET_S}");
     let seconds = seconds.ok_or_else(|| vec![FieldError::new("/budget_s", detail())])?;
     Ok(Some(Seconds::from_secs(seconds)))
-}
-
-fn read_request<T: DeserializeOwned>(fields: Value) -> Result<T, Vec<FieldError>> {
-    serde_path_to_error::deserialize(fields)
-        .map_err(|error| vec![FieldError::new(&pointer(error.path()), error.inner().to_string())])
 }
 
 #[cfg(test)]

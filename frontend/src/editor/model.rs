@@ -173,6 +173,7 @@ fn ItemFields(index: usize, shape: ModuleShape) -> impl IntoView {
             <NumberField pointer=at("patch/patches_per_image") label="Patches per image" unit="" min=1.0 max=1_000_000.0 />
             <NumberField pointer=at("patch/tokens_per_image") label="Tokens per image" unit="backbone" min=0.0 max=1_000_000.0 />
             <NumberField pointer=at("patch/projected_width") label="Projector width" unit="backbone's h" min=16.0 max=131_072.0 step=128.0 placeholder="none" />
+            <NumberField pointer=at("patch/inner_width") label="Projector inner width" unit="between its products" min=16.0 max=131_072.0 step=128.0 placeholder="merged patches" />
             <CheckField pointer=at("patch/pooled") label="Patches averaged before the projection" />
             <NumberField pointer=at("patch/deepstack") label="DeepStack mergers" unit="of inner layers" min=0.0 max=64.0 placeholder="0" />
         }

@@ -31,8 +31,13 @@ impl Start {
     /// several match, the memory size or the full identifier in the name must select exactly one.
     pub(crate) fn from_device(device: &str) -> Option<Self> {
         let start = |preset: presets::ClusterPreset| Self { cluster: preset.cluster, name: preset.id.to_owned() };
-        let candidates: Vec<Self> =
+        let mut candidates: Vec<Self> =
             presets::clusters().into_iter().map(start).filter(|start| start.may_be(device)).collect();
+        // The A100 has presets of modules and of boards.
+        if candidates.iter().any(Self::is_board) {
+            let is_board = has_word(device, "pcie");
+            candidates.retain(|start| start.is_board() == is_board);
+        }
         let has_size =
             |start: &Self| size(device).is_some_and(|size| (start.cluster.device.memory_gib - size).abs() < 1.0);
         let has_name = |start: &Self| model_terms(device).any(|word| word == start.name);
@@ -42,6 +47,11 @@ impl Start {
         };
         let index = only(&|_| true).or_else(|| only(&has_size)).or_else(|| only(&has_name))?;
         candidates.into_iter().nth(index)
+    }
+
+    /// True for a board on PCIe of a device that also is a module.
+    fn is_board(&self) -> bool {
+        has_word(&self.cluster.name, "pcie")
     }
 
     fn preset(id: &str) -> anyhow::Result<Self> {
@@ -66,6 +76,9 @@ impl Start {
         let (name, own) = (DeviceName::find(device), DeviceName::find(&self.cluster.name));
         if [name, own].into_iter().flatten().any(DeviceName::is_variant) && name != own {
             return false;
+        }
+        if name.is_some() && name == own {
+            return true;
         }
         let cluster_terms: Vec<String> = model_terms(&self.name).chain(model_terms(&self.cluster.name)).collect();
         model_terms(device).any(|word| cluster_terms.contains(&word))
@@ -118,6 +131,10 @@ fn size(name: &str) -> Option<f64> {
     parts.find_map(|word| word.strip_suffix("gb")?.parse::<u32>().ok()).map(f64::from)
 }
 
+fn has_word(name: &str, wanted: &str) -> bool {
+    name.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| word.eq_ignore_ascii_case(wanted))
+}
+
 fn model_terms(name: &str) -> impl Iterator<Item = String> {
     let has = |word: &str, test: fn(&char) -> bool| word.chars().any(|c| test(&c));
     name.split(|c: char| !c.is_ascii_alphanumeric())
@@ -162,6 +179,10 @@ mod tests {
             ("NVIDIA A40", None),
             ("NVIDIA H100 PCIe", Some("h100-pcie")),
             ("GB200", Some("gb200-nvl72")),
+            ("NVIDIA A100-PCIE-40GB", Some("a100-40gb-pcie")),
+            ("Tesla V100-SXM2-32GB", Some("v100-32gb")),
+            ("NVIDIA GeForce RTX 4090", Some("rtx-4090")),
+            ("NVIDIA RTX 6000 Ada Generation", Some("rtx-6000-ada")),
         ] {
             assert_eq!(Start::from_device(device).map(|start| start.name).as_deref(), preset, "{device}");
         }

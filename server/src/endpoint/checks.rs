@@ -8,9 +8,10 @@ use axum::extract::rejection::BytesRejection;
 use ingest::job_config::Hardware;
 use planner::outcome::Budget;
 use planner::scenario::budget::search_bytes;
-use planner::scenario::{FieldError, ValidScenario};
+use planner::scenario::{FieldError, ValidScenario, parse_value};
 use planner::slowness::{self, Measured, Slowness};
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use super::off_thread;
 use super::scenarios::{MAX_DOCUMENT, validate};
@@ -20,6 +21,10 @@ use crate::error::ApiError;
 use crate::label;
 use crate::observation::{Log, check_log};
 use crate::turns::Claimant;
+
+/// Error of a request without a measurement.
+const MEASURED: &str =
+    "/measured: one number, {\"step_s\": 1.5}, {\"tokens_per_s_per_device\": 8000} or {\"tflops_per_device\": 400}";
 
 /// Checks the configuration of a training job: whether it fits, its time and memory on one global batch.
 ///
@@ -107,7 +112,13 @@ pub(crate) async fn slowness(
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Json<Slowness>, ApiError> {
     let body = body.map_err(|rejection| ApiError::body(&rejection, MAX_DOCUMENT))?;
-    let SlownessRequest { configuration, measured } = off_thread(move || parsed(&body)).await?;
+    let SlownessRequest { configuration, measured } = off_thread(move || {
+        parsed(&body).map_err(|error| match error {
+            ApiError::Malformed(detail) if detail.starts_with("/measured") => ApiError::Malformed(MEASURED.to_owned()),
+            other => other,
+        })
+    })
+    .await?;
     let (Measured::StepS(value) | Measured::TokensPerSPerDevice(value) | Measured::TflopsPerDevice(value)) = measured;
     if !(value.is_finite() && value > 0.0) {
         return Err(invalid("/measured", "it must be greater than 0".to_owned()));
@@ -160,7 +171,12 @@ pub(crate) async fn log(
 }
 
 fn parsed<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
-    serde_json::from_slice(body).map_err(|error| ApiError::Malformed(error.to_string()))
+    serde_json::from_slice(body).map_err(|error| {
+        // The message of serde, whose values are removed, after the field.
+        let located = serde_json::from_slice::<Value>(body).ok().and_then(|value| parse_value::<T>(&value).err());
+        let pointer = located.and_then(|errors| Some(errors.into_iter().next()?.pointer)).filter(|at| !at.is_empty());
+        ApiError::Malformed(pointer.map_or_else(|| error.to_string(), |pointer| format!("{pointer}: {error}")))
+    })
 }
 
 fn invalid(pointer: &str, detail: String) -> ApiError {

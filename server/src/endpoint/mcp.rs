@@ -8,14 +8,14 @@ use axum::extract::rejection::BytesRejection;
 use axum::http::Request;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
-use axum::response::Response;
+use axum::response::{IntoResponse, Json, Response};
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 
 use super::scenarios::MAX_DOCUMENT;
 use crate::app::Shared;
 use crate::error::ApiError;
-use crate::mcp::{Host, Tools};
+use crate::mcp::{Host, Tools, incomplete_call};
 use crate::turns::Claimant;
 
 /// Largest refusal of the protocol in bytes.
@@ -30,6 +30,9 @@ pub(crate) async fn serve(
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Response, ApiError> {
     let body = body.map_err(|rejection| ApiError::body(&rejection, MAX_DOCUMENT))?;
+    if let Some(answer) = incomplete_call(&body) {
+        return Ok(Json(answer).into_response());
+    }
     // The guard in front of all routes checks host names and origins.
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)

@@ -2,29 +2,18 @@
 //!
 //! The library of the protocol ignores lines that are too long or no JSON, so a client would wait for an answer.
 
-use serde::Deserialize;
 use serde::de::IgnoredAny;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
+
+use crate::mcp;
 
 /// Longest message in bytes, with the end of the line.
 const MAX_MESSAGE: u64 = 16 << 20;
 /// Codes of JSON-RPC.
 const PARSE_ERROR: i32 = -32_700;
 const INVALID_REQUEST: i32 = -32_600;
-const INVALID_PARAMS: i32 = -32_602;
-
-/// Parts of a message that are checked.
-#[derive(Deserialize)]
-struct Head {
-    #[serde(default)]
-    id: Value,
-    #[serde(default)]
-    method: Option<String>,
-    #[serde(default)]
-    params: Option<IgnoredAny>,
-}
 
 /// Forwards messages to the service, and sends answers to other lines, until the input ends.
 ///
@@ -85,14 +74,11 @@ fn answer(line: &[u8]) -> Option<Vec<u8>> {
     if let Err(problem) = serde_json::from_slice::<IgnoredAny>(line) {
         return Some(error(&Value::Null, PARSE_ERROR, &format!("the line is not JSON: {problem}")));
     }
-    let Head { id, method, params } = serde_json::from_slice(line).ok()?;
-    (method.as_deref() == Some("tools/call") && params.is_none() && !id.is_null())
-        .then(|| error(&id, INVALID_PARAMS, "tools/call needs params with the name of a tool and its arguments"))
+    mcp::incomplete_call(line).map(|answer| format!("{answer}\n").into_bytes())
 }
 
 fn error(id: &Value, code: i32, message: &str) -> Vec<u8> {
-    let answer = json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": message } });
-    format!("{answer}\n").into_bytes()
+    format!("{}\n", mcp::error(id, code, message)).into_bytes()
 }
 
 #[cfg(test)]

@@ -378,7 +378,7 @@ fn a_calibration_starts_from_a_known_cluster() {
     for (text, expected) in [
         ("{", "start.json: EOF"),
         (r#"{"preset": "h100", "nodes": 0}"#, "/cluster/nodes: 0 is out of range"),
-        (r#"{"name": "H100"}"#, "missing field"),
+        (r#"{"name": "H100"}"#, "/cluster/nodes: is missing"),
     ] {
         std::fs::write(&start, text).unwrap();
         let output = calibrate(&[named, "--from", from]);

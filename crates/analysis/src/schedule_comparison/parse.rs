@@ -1,10 +1,9 @@
 //! Parses requests from JSON.
 
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::question::{ActionTimes, SCHEMA, ScheduleRequest};
-use planscope_plan::scenario::FieldError;
+use planscope_plan::scenario::{FieldError, parse_value};
 
 /// Parses a request.
 ///
@@ -25,7 +24,7 @@ pub fn parse(json: &str) -> Result<ScheduleRequest, Vec<FieldError>> {
         }
         _ => return Err(vec![FieldError::new("/schema", format!("must be {SCHEMA:?}"))]),
     }
-    fields(value)
+    parse_value(&value)
 }
 
 /// Parses only the action times.
@@ -33,23 +32,6 @@ pub fn parse(json: &str) -> Result<ScheduleRequest, Vec<FieldError>> {
 /// # Errors
 /// Returns the JSON pointer to the first malformed field.
 pub fn parse_times(json: &str) -> Result<ActionTimes, Vec<FieldError>> {
-    fields(serde_json::from_str(json).map_err(|error| vec![FieldError::new("", format!("not JSON: {error}"))])?)
-}
-
-fn fields<T: DeserializeOwned>(value: Value) -> Result<T, Vec<FieldError>> {
-    serde_path_to_error::deserialize(value).map_err(|error| {
-        let detail = error.inner().to_string();
-        vec![FieldError::new(&pointer(error.path()), detail)]
-    })
-}
-
-/// Converts a serde path to a JSON pointer (RFC 6901).
-fn pointer(path: &serde_path_to_error::Path) -> String {
-    use serde_path_to_error::Segment;
-    let part = |segment: &Segment| match segment {
-        Segment::Seq { index } => Some(format!("/{index}")),
-        Segment::Map { key } => Some(format!("/{}", key.replace('~', "~0").replace('/', "~1"))),
-        Segment::Enum { .. } | Segment::Unknown => None,
-    };
-    path.iter().filter_map(part).collect()
+    let value = serde_json::from_str(json).map_err(|error| vec![FieldError::new("", format!("not JSON: {error}"))])?;
+    parse_value(&value)
 }

@@ -242,7 +242,7 @@ fn every_wrong_field_is_named() {
         (json!({"schema": "schedule/2"}), "/schema", "newer version"),
         (json!({"ranks": 0}), "/ranks", "1 to 1024"),
         (json!({"ranks": 1025}), "/ranks", "1 to 1024"),
-        (json!({"ranks": -1}), "/ranks", "invalid value"),
+        (json!({"ranks": -1}), "/ranks", "-1 is not a whole number"),
         (json!({"microbatches": 0}), "/microbatches", "1 to 1000000"),
         (json!({"microbatches": 900_000}), "/microbatches", "7200000 actions together"),
         (json!({"chunks": 0}), "/chunks", "1 to 64"),

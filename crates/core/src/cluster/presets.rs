@@ -38,6 +38,11 @@ pub fn clusters() -> Vec<ClusterPreset> {
     all
 }
 
+/// True if the matrix units of a device preset have fp16, but no bf16.
+pub fn lacks_bf16(cluster: &Cluster) -> bool {
+    cluster.name.starts_with("V100-")
+}
+
 /// Returns the cluster preset with this identifier.
 pub fn cluster(id: &str) -> Option<Cluster> {
     clusters().into_iter().find(|preset| preset.id == id).map(|preset| preset.cluster)

@@ -17,6 +17,10 @@ pub struct Patch {
     /// Output width of the two-layer MLP that projects merged patches. Default: no projection.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub projected_width: Option<u32>,
+    /// Width between the two products of this MLP. Default: that of the merged patches. InternVL and LLaVA have the
+    /// output width.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inner_width: Option<u32>,
     /// Number of additional MLPs with the same size, which merge and project outputs of inner
     /// layers (DeepStack in Qwen3-VL). Default: none.
     #[serde(default, skip_serializing_if = "is_zero")]

@@ -152,6 +152,20 @@ impl Framework {
         }
     }
 
+    /// Returns the attention kernel of a job that states none. Megatron-DeepSpeed has separate kernels, unless an argument
+    /// selects a fused one. The current versions of all others call a fused kernel.
+    pub fn usual_attention(self, has_fp8: bool) -> AttentionKernel {
+        match self {
+            Self::MegatronDeepspeed => AttentionKernel::Unfused,
+            _ => self.fused_attention(has_fp8),
+        }
+    }
+
+    /// Returns the fused attention kernel that the framework calls.
+    pub fn fused_attention(self, has_fp8: bool) -> AttentionKernel {
+        self.attention(has_fp8).unwrap_or_default()
+    }
+
     const fn profile(self) -> Profile {
         match self {
             Self::Megatron | Self::MegatronDeepspeed => Profile::FUSED,
@@ -199,7 +213,7 @@ impl Framework {
 }
 
 /// Names of frameworks and of projects, longer names first: (lowercase letters and digits, framework).
-const NAMES: [(&str, Framework); 20] = [
+const NAMES: [(&str, Framework); 23] = [
     ("megatrondeepspeed", Framework::MegatronDeepspeed),
     ("torchtitan", Framework::Torchtitan),
     ("nanotron", Framework::Nanotron),
@@ -215,11 +229,14 @@ const NAMES: [(&str, Framework); 20] = [
     ("primus", Framework::Megatron),
     ("maxtext", Framework::Megatron),
     ("neuron", Framework::Megatron),
+    ("deepspeed", Framework::Deepspeed),
     ("huggingface", Framework::HuggingFace),
     ("transformers", Framework::HuggingFace),
-    ("deepspeed", Framework::Deepspeed),
     ("axolotl", Framework::HuggingFace),
     ("llamafactory", Framework::HuggingFace),
+    ("hftrainer", Framework::HuggingFace),
+    ("hfaccelerate", Framework::HuggingFace),
+    ("torchtune", Framework::Fsdp),
 ];
 
 /// Host time per operator of nanotron in µs. A layer with tensor parallelism takes at least 4.6 ms
@@ -234,6 +251,9 @@ const INTERNEVO_UPDATE_BYTES: f64 = 8.0;
 /// Host time of DeepSpeed at ZeRO stage 3 per weight tensor and pass, in µs. Public steps with short sequences
 /// imply 550 and 740 (docs/models.md, section 3).
 const DEEPSPEED_GATHER_US: f64 = 600.0;
+
+/// Bytes per logit if its gradient in 16 bits replaces it.
+const IN_PLACE_LOGIT_BYTES: f64 = 2.0;
 
 /// How the operators of PyTorch run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -357,7 +377,10 @@ impl Profile {
 impl Training {
     /// Returns the profile of the framework, after the setting of execution.
     pub const fn profile(&self) -> Profile {
-        let profile = self.framework.profile();
+        let mut profile = self.framework.profile();
+        if self.in_place_loss {
+            profile.logit_bytes = IN_PLACE_LOGIT_BYTES;
+        }
         let (kernels, host_us) = match self.execution {
             None => return profile,
             Some(Execution::Eager) => (Kernels::Eager, profile.host_us),
@@ -381,12 +404,25 @@ mod tests {
             ("NeMo AutoModel", Framework::Fsdp),
             ("InternEvo v0.2.1", Framework::Internevo),
             ("Hugging Face Transformers", Framework::HuggingFace),
+            ("HF Trainer", Framework::HuggingFace),
+            ("DeepSpeed ZeRO-3", Framework::Deepspeed),
         ] {
             assert_eq!(Framework::named(text), Some(framework), "{text}");
         }
         assert_eq!(Framework::named("typo"), None);
         for framework in Framework::ALL {
             assert_eq!(Framework::named(framework.id()), Some(framework));
+        }
+    }
+
+    #[test]
+    fn a_loss_in_place_has_one_copy_of_the_logits() {
+        let bytes = |in_place_loss, execution| {
+            let framework = Framework::HuggingFace;
+            Training { framework, execution, in_place_loss, ..Training::default() }.profile().logit_bytes
+        };
+        for execution in [None, Some(Execution::Compiled)] {
+            assert!((bytes(false, execution) - 16.0).abs() < 1e-12 && (bytes(true, execution) - 2.0).abs() < 1e-12);
         }
     }
 

@@ -1,5 +1,7 @@
 //! Builds the model of a row, either from a preset or from the row's columns.
 
+use std::borrow::Cow;
+
 use planner::model::{Adapters, Bias, Mask, Model, Module, Moe, Norm};
 
 use super::cells::{Cells, Rejection, quoted, refuse};
@@ -32,13 +34,16 @@ pub(super) fn read(cells: Cells<'_>, presets: &Presets) -> Result<(Model, u32), 
 }
 
 /// Returns the preset that the row names. If the row describes the model, `model` is only a label.
-fn preset<'p>(cells: Cells<'_>, presets: &'p Presets) -> Result<Option<&'p Model>, Rejection> {
+fn preset<'p>(cells: Cells<'_>, presets: &'p Presets) -> Result<Option<Cow<'p, Model>>, Rejection> {
     let described = cells.text(LAYERS).is_some() && cells.text(HIDDEN).is_some();
     for (column, label) in [(PRESET, false), (MODEL, described)] {
         let Some(name) = cells.text(column) else { continue };
+        // A label is not compared with published models, whose layers would replace the defaults of the columns.
+        if label {
+            return Ok(presets.model_preset(name).map(Cow::Borrowed));
+        }
         return match presets.model(name) {
             Ok(model) => Ok(Some(model)),
-            Err(_) if label => Ok(None),
             Err(known) => refuse(column, format!("{} is none of {known}; or give layers and hidden", quoted(name))),
         };
     }

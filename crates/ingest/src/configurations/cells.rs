@@ -3,6 +3,7 @@
 use csv::StringRecord;
 
 use super::column::{Column, Holds, position};
+use super::heading::Heading;
 
 /// Reason why a row is rejected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -22,22 +23,31 @@ pub(super) fn refuse<T>(column: Column, says: impl Into<String>) -> Result<T, Re
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cells<'t> {
     /// Known column at each cell position.
-    pub(super) columns: &'t [Option<&'static str>],
+    pub(super) columns: &'t [Option<Heading>],
     pub(super) record: &'t StringRecord,
 }
 
 impl<'t> Cells<'t> {
     /// Returns the cell text; `None` if the column is missing or the cell is empty.
     pub(super) fn text(self, column: Column) -> Option<&'t str> {
-        let index = self.columns.iter().position(|name| *name == Some(column.name))?;
+        let index = self.position(column)?;
         self.record.get(index).map(str::trim).filter(|cell| !cell.is_empty())
     }
 
+    fn position(self, column: Column) -> Option<usize> {
+        self.columns.iter().position(|heading| heading.is_some_and(|heading| heading.column == column.name))
+    }
+
+    /// Returns the factor from the unit in the header to the unit of the column.
+    fn factor(self, column: Column) -> f64 {
+        self.position(column).and_then(|index| self.columns[index]).map_or(1.0, |heading| heading.factor)
+    }
+
     /// Parses an integer in the column's range. Zero decimals (`8.0`) are accepted because data
-    /// frames write them.
+    /// frames write them, and commas between groups of three digits because spreadsheets do.
     pub(super) fn integer(self, column: Column) -> Result<Option<u32>, Rejection> {
         let Some(text) = self.text(column) else { return Ok(None) };
-        let number = text.parse::<f64>().ok().filter(|number| number.is_finite() && number.fract() == 0.0);
+        let number = parse(text).filter(|number| number.fract() == 0.0);
         let Some(number) = number else { return refuse(column, format!("{} is not a whole number", quoted(text))) };
         let (min, max) = if let Holds::Integer(min, max) = column.holds { (min, max) } else { (0, u32::MAX) };
         if number < f64::from(min) || number > f64::from(max) {
@@ -49,7 +59,7 @@ impl<'t> Cells<'t> {
     /// Parses a number in the column's range.
     pub(super) fn number(self, column: Column) -> Result<Option<f64>, Rejection> {
         let Some(text) = self.text(column) else { return Ok(None) };
-        let Some(number) = text.parse::<f64>().ok().filter(|number| number.is_finite()) else {
+        let Some(number) = parse(text).map(|number| number * self.factor(column)) else {
             return refuse(column, format!("{} is not a number", quoted(text)));
         };
         match column.holds {
@@ -76,6 +86,17 @@ impl<'t> Cells<'t> {
         position(terms, text)
             .map_or_else(|| refuse(column, format!("{} is none of {}", quoted(text), terms.join(", "))), Ok)
     }
+}
+
+/// Parses a number, also with commas between groups of three digits: `131,072`.
+fn parse(text: &str) -> Option<f64> {
+    let mut groups = text.split(',');
+    let has_groups = text.contains(',')
+        && groups.next().is_some_and(|first| (1..4).contains(&first.len()))
+        && text.split(',').all(|group| group.bytes().all(|byte| byte.is_ascii_digit()))
+        && groups.all(|group| group.len() == 3);
+    let number = if has_groups { text.replace(',', "").parse::<f64>() } else { text.parse::<f64>() };
+    number.ok().filter(|number| number.is_finite())
 }
 
 /// Quotes a cell for messages, shortened and on a single line.

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use super::heading;
+
 /// A known column.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Column {
@@ -109,6 +111,7 @@ pub(super) const SEQUENCE_PARALLEL: Column = flag("sequence_parallel", "true if 
 pub(super) const ZERO: Column = integer("zero", 0, 3, "1 if dp x cp > 1, else 0");
 pub(super) const SHARD_DEGREE: Column = integer("shard_degree", 1, 131_072, "dp x cp; needs zero >= 1");
 pub(super) const CHUNKED_LOSS: Column = flag("chunked_loss", "false");
+pub(super) const IN_PLACE_LOSS: Column = flag("in_place_loss", "false");
 pub(super) const PARAMETER_OFFLOAD: Column = flag("parameter_offload", "false; needs zero 3");
 pub(super) const PRECISION: Column = word("precision", &["bf16", "fp16", "fp8", "fp32"], "bf16");
 pub(super) const FSDP: Column = flag("fsdp", "false");
@@ -136,60 +139,27 @@ pub(super) const NETWORK_GB_PER_S: Column = number("network_gb_per_s", 0.1, 100_
 pub(super) const HOST_MEMORY_GIB: Column = number("host_memory_gib", 0.0, 1_048_576.0, "256 per device; per node");
 pub(super) const MEMORY_RESERVE_GIB: Column = number("memory_reserve_gib", 0.0, 1000.0, "4");
 
-/// Other usual names of columns: (name, column).
-const ALIASES: [(&str, &str); 48] = [
-    ("expert_tensor_parallel", "etp"),
-    ("expert_tensor_parallel_size", "etp"),
-    ("moe_intermediate_size", "expert_ffn"),
-    ("moe_ffn_hidden_size", "expert_ffn"),
-    ("first_k_dense_replace", "dense_layers"),
-    ("accelerator", "gpu"),
-    ("device", "gpu"),
-    ("gpus", "n_gpus"),
-    ("num_gpus", "n_gpus"),
-    ("world_size", "n_gpus"),
-    ("num_layers", "layers"),
-    ("num_hidden_layers", "layers"),
-    ("hidden_size", "hidden"),
-    ("num_attention_heads", "heads"),
-    ("num_heads", "heads"),
-    ("num_key_value_heads", "kv_heads"),
-    ("num_query_groups", "kv_heads"),
-    ("intermediate_size", "ffn"),
-    ("ffn_hidden_size", "ffn"),
-    ("vocab_size", "vocab"),
-    ("seq_length", "seq_len"),
-    ("sequence_length", "seq_len"),
-    ("max_seq_len", "seq_len"),
-    ("num_experts", "n_experts"),
-    ("tensor_parallel", "tp"),
-    ("tensor_model_parallel_size", "tp"),
-    ("pipeline_parallel", "pp"),
-    ("pipeline_model_parallel_size", "pp"),
-    ("data_parallel", "dp"),
-    ("context_parallel", "cp"),
-    ("context_parallel_size", "cp"),
-    ("expert_parallel", "ep"),
-    ("expert_model_parallel_size", "ep"),
-    ("virtual_pipeline", "vpp"),
-    ("mbs", "microbatch"),
-    ("micro_batch_size", "microbatch"),
-    ("gbs", "global_batch"),
-    ("global_batch_size", "global_batch"),
-    ("zero_stage", "zero"),
-    ("dp_shard", "shard_degree"),
-    ("hsdp", "shard_degree"),
-    ("offload_params", "parameter_offload"),
-    ("dtype", "precision"),
-    ("compiled", "execution"),
-    ("tied_word_vectors", "tied_embeddings"),
-    ("tie_word_embeddings", "tied_embeddings"),
-    ("network_gb_per_s_per_gpu", "network_gb_per_s"),
-    ("attention_kernel", "attention"),
-];
-
 /// Other usual words in cells: (word, word of the column).
-const WORD_ALIASES: [(&str, &str); 22] = [
+const WORD_ALIASES: [(&str, &str); 41] = [
+    ("adamw8bit", "adam_8bit"),
+    ("adamw_bnb_8bit", "adam_8bit"),
+    ("adamw_torch", "adam"),
+    ("adamw_torch_fused", "adam"),
+    ("fused_adam", "adam"),
+    ("bf16_mixed", "bf16"),
+    ("mixed_bf16", "bf16"),
+    ("bf16_amp", "bf16"),
+    ("bf16_true", "bf16"),
+    ("mixed_fp16", "fp16"),
+    ("fp8_e4m3", "fp8"),
+    ("fp8_hybrid", "fp8"),
+    ("torch_compile", "compiled"),
+    ("yes", "full"),
+    ("on", "full"),
+    ("no", "none"),
+    ("off", "none"),
+    ("flash_attention_2", "flash2"),
+    ("flash_attention_3", "flash3"),
     ("adamw", "adam"),
     ("adamw_8bit", "adam_8bit"),
     ("paged_adamw_8bit", "adam_8bit"),
@@ -214,22 +184,12 @@ const WORD_ALIASES: [(&str, &str); 22] = [
     ("eager", "unfused"),
 ];
 
-/// Returns the column with this name.
-pub(super) fn named(name: &str) -> Option<&'static str> {
-    COLUMNS.iter().map(|column| column.name).find(|column| column.eq_ignore_ascii_case(name.trim()))
-}
-
-/// Returns the column that this name usually stands for.
-pub(super) fn by_alias(name: &str) -> Option<&'static str> {
-    ALIASES.iter().find(|(alias, _)| alias.eq_ignore_ascii_case(name.trim())).map(|(_, column)| *column)
-}
-
 /// Returns the column that an unknown name differs from by one letter: another letter, one more, one
 /// less, or two in another order.
 pub fn similar(name: &str) -> Option<&'static str> {
-    let name = name.trim().to_ascii_lowercase();
+    let name = heading::key(name);
     let long_enough = COLUMNS.iter().map(|column| column.name).filter(|column| column.len() > 2);
-    long_enough.into_iter().find(|column| differ_by_one_letter(name.as_bytes(), column.as_bytes()))
+    long_enough.into_iter().find(|column| differ_by_one_letter(name.as_bytes(), heading::key(column).as_bytes()))
 }
 
 fn differ_by_one_letter(a: &[u8], b: &[u8]) -> bool {
@@ -246,13 +206,21 @@ fn differ_by_one_letter(a: &[u8], b: &[u8]) -> bool {
 
 /// Returns the position of a word, or of the word that it stands for.
 pub(super) fn position(words: &[&str], text: &str) -> Option<usize> {
+    let text = plain(text);
     let find = |text: &str| words.iter().position(|word| word.eq_ignore_ascii_case(text));
-    let alias = || WORD_ALIASES.iter().filter(|(alias, _)| alias.eq_ignore_ascii_case(text)).find_map(|it| find(it.1));
-    find(text).or_else(alias)
+    let alias = || WORD_ALIASES.iter().filter(|(alias, _)| plain(alias) == text).find_map(|it| find(it.1));
+    find(&text).or_else(alias)
+}
+
+/// Returns a word in lower case with an underscore between its parts: `BF16 (mixed)` is `bf16_mixed`.
+fn plain(text: &str) -> String {
+    let lower = text.to_lowercase();
+    let parts: Vec<&str> = lower.split(|c: char| !c.is_alphanumeric()).filter(|part| !part.is_empty()).collect();
+    parts.join("_")
 }
 
 /// All known columns.
-pub const COLUMNS: [Column; 60] = [
+pub const COLUMNS: [Column; 61] = [
     GPU,
     N_GPUS,
     GPUS_PER_NODE,
@@ -305,6 +273,7 @@ pub const COLUMNS: [Column; 60] = [
     CP_BALANCED,
     SHARD_DEGREE,
     CHUNKED_LOSS,
+    IN_PLACE_LOSS,
     PARAMETER_OFFLOAD,
     FUSED_WEIGHT_GRADIENTS,
     TENSOR_OVERLAP,

@@ -1,6 +1,6 @@
 //! Converts a row to a configuration.
 
-use planner::cluster::Cluster;
+use planner::cluster::{Cluster, presets};
 use planner::estimate::Configuration;
 use planner::outcome::Layout;
 use planner::training::{
@@ -12,9 +12,9 @@ use super::architecture;
 use super::cells::{Cells, Rejection, quoted, refuse};
 use super::column::{
     ATTENTION, CHUNKED_LOSS, CP_BALANCED, DATA_OVERLAP, DISPATCH_BY_NODE, DROPOUT, EXECUTION, EXPERT_OVERLAP,
-    FRAMEWORK, FSDP, FUSED_WEIGHT_GRADIENTS, GRADIENTS, LAYERS_PER_STAGE, MASTER_WEIGHTS, MEMORY_RESERVE_GIB, MOMENTS,
-    OPTIMIZER, OPTIMIZER_OFFLOAD, PARAMETER_OFFLOAD, PRECISION, RECOMPUTE, RECOMPUTE_LAYERS, SEQUENCE_PARALLEL,
-    SHARD_DEGREE, TENSOR_OVERLAP, ZERO,
+    FRAMEWORK, FSDP, FUSED_WEIGHT_GRADIENTS, GRADIENTS, IN_PLACE_LOSS, LAYERS_PER_STAGE, MASTER_WEIGHTS,
+    MEMORY_RESERVE_GIB, MOMENTS, OPTIMIZER, OPTIMIZER_OFFLOAD, PARAMETER_OFFLOAD, PRECISION, RECOMPUTE,
+    RECOMPUTE_LAYERS, SEQUENCE_PARALLEL, SHARD_DEGREE, TENSOR_OVERLAP, ZERO,
 };
 use super::degrees::Degrees;
 use super::presets::Presets;
@@ -24,7 +24,7 @@ pub(super) fn configuration(cells: Cells<'_>, presets: &Presets) -> Result<Confi
     let degrees = Degrees::read(cells)?;
     let cluster = degrees.cluster(cells, presets)?;
     let (mut model, sequence_length) = architecture::read(cells, presets)?;
-    let training = training(cells, degrees, &cluster, model.modules[0].gated)?;
+    let training = training(cells, degrees, &cluster)?;
     // Models from the time before fused attention were trained with dropout.
     let is_unfused = training.attention == AttentionKernel::Unfused;
     let dropout = cells.flag(DROPOUT)?;
@@ -71,32 +71,32 @@ fn layers_per_stage(cells: Cells<'_>, degrees: Degrees, layers: u32) -> Result<V
     Ok(counts)
 }
 
-fn training(cells: Cells<'_>, degrees: Degrees, cluster: &Cluster, gated: bool) -> Result<Training, Rejection> {
+fn training(cells: Cells<'_>, degrees: Degrees, cluster: &Cluster) -> Result<Training, Rejection> {
     let recompute =
         [Recompute::None, Recompute::Selective, Recompute::Operators, Recompute::Full][cells.word(RECOMPUTE)?];
     let precision = [Precision::Bf16, Precision::Bf16, Precision::Fp8, Precision::Fp32][cells.word(PRECISION)?];
     if precision == Precision::Fp8 && cluster.device.fp8_tflops.is_none() {
         return refuse(PRECISION, format!("{} has no fp8", cluster.name));
     }
+    if cells.text(PRECISION).is_some() && cells.word(PRECISION)? == 0 && presets::lacks_bf16(cluster) {
+        return refuse(PRECISION, format!("{} has no bf16; fp16 has the same size and rate", cluster.name));
+    }
     let is_fsdp = cells.flag(FSDP)?.unwrap_or(false);
     let framework = framework(cells, is_fsdp)?;
     let zero = zero(cells, degrees, framework, is_fsdp)?;
-    // Devices without fp8 predate the current generation. GPT-style models with recomputation on
-    // such devices were trained before fused attention and sequence parallelism, unless with FSDP.
-    let earlier = cluster.device.fp8_tflops.is_none();
-    let is_before_fused = earlier && !gated && recompute == Recompute::Full && !is_fsdp;
+    let has_fp8 = cluster.device.fp8_tflops.is_some();
     let recompute_layers = cells.integer(RECOMPUTE_LAYERS)?;
     if recompute_layers.is_some() && recompute != Recompute::Full {
         return refuse(RECOMPUTE_LAYERS, "needs recompute full");
     }
     let overlaps = zero >= 1 && framework.overlaps_sharded_optimizer();
-    let replicates_norms = is_before_fused || framework == Framework::MegatronDeepspeed;
+    let replicates_norms = framework == Framework::MegatronDeepspeed;
     Ok(Training {
         recompute,
         recompute_layers,
-        attention: attention(cells, framework, earlier, is_before_fused || recompute == Recompute::Selective)?,
+        attention: attention(cells, framework, has_fp8)?,
         // Megatron-LM overlaps sends with computation only with interleaving, and only since 2023.
-        overlapped_sends: degrees.chunks > 1 && !earlier,
+        overlapped_sends: degrees.chunks > 1 && has_fp8,
         sequence_parallel: cells.flag(SEQUENCE_PARALLEL)?.unwrap_or(degrees.tensor > 1 && !replicates_norms),
         distributed_optimizer: zero >= 1,
         // Frameworks with sharded optimizer state overlap its communication with computation.
@@ -113,6 +113,7 @@ fn training(cells: Cells<'_>, degrees: Degrees, cluster: &Cluster, gated: bool) 
         shard_degree: shard_degree(cells, degrees, zero)?,
         parameter_offload: parameter_offload(cells, zero)?,
         chunked_loss: cells.flag(CHUNKED_LOSS)?.unwrap_or(false),
+        in_place_loss: cells.flag(IN_PLACE_LOSS)?.unwrap_or(false),
         fused_weight_gradients: cells
             .flag(FUSED_WEIGHT_GRADIENTS)?
             .unwrap_or_else(|| framework.fuses_weight_gradients()),
@@ -149,7 +150,7 @@ fn framework(cells: Cells<'_>, is_fsdp: bool) -> Result<Framework, Rejection> {
 /// so only the optimizer state is sharded.
 fn zero(cells: Cells<'_>, degrees: Degrees, framework: Framework, is_fsdp: bool) -> Result<u32, Rejection> {
     let replicated = degrees.data > 1 || degrees.context > 1;
-    let given = cells.integer(ZERO)?;
+    let given = stated_zero(cells)?;
     Ok(match (is_fsdp, given) {
         (true, _) if framework == Framework::Torchtitan && degrees.pipeline > 1 => 1,
         (true, Some(stage)) if stage < 2 => {
@@ -158,6 +159,34 @@ fn zero(cells: Cells<'_>, degrees: Degrees, framework: Framework, is_fsdp: bool)
         (true, _) => 3,
         (false, given) => given.unwrap_or(u32::from(replicated)),
     })
+}
+
+/// Returns the stage in the column `zero`, for example `3` or `ZeRO-3`, or in a framework such as `DeepSpeed ZeRO-3`.
+fn stated_zero(cells: Cells<'_>) -> Result<Option<u32>, Rejection> {
+    let plain = |text: &str| -> String {
+        text.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase()
+    };
+    let stage = |text: &str| {
+        plain(text).split_once("zero").and_then(|(_, rest)| {
+            rest.strip_prefix("stage").unwrap_or(rest).chars().next()?.to_digit(10).filter(|stage| *stage <= 3)
+        })
+    };
+    let column = match cells.text(ZERO).map(plain) {
+        Some(text) if text.starts_with("zero") || text.starts_with("stage") => {
+            let digits = text.trim_start_matches("zero").trim_start_matches("stage");
+            match digits.parse().ok().filter(|stage| *stage <= 3) {
+                Some(stage) => Some(stage),
+                None => return refuse(ZERO, format!("{} is none of 0 to 3", quoted(cells.text(ZERO).unwrap_or("")))),
+            }
+        }
+        _ => cells.integer(ZERO)?,
+    };
+    match (column, cells.text(FRAMEWORK).and_then(stage)) {
+        (Some(column), Some(named)) if column != named => {
+            refuse(ZERO, format!("{column} contradicts the framework, which names stage {named}"))
+        }
+        (column, named) => Ok(column.or(named)),
+    }
 }
 
 /// Returns the number of devices over which ZeRO shards, which divides DP x CP.
@@ -182,17 +211,11 @@ fn parameter_offload(cells: Cells<'_>, zero: u32) -> Result<bool, Rejection> {
     Ok(is_on)
 }
 
-/// Returns the attention kernel. Selective recomputation only saves memory if attention scores are
-/// stored.
-fn attention(
-    cells: Cells<'_>,
-    framework: Framework,
-    earlier: bool,
-    stores_scores: bool,
-) -> Result<AttentionKernel, Rejection> {
-    Ok(match cells.word(ATTENTION)? {
-        0 if stores_scores => AttentionKernel::Unfused,
-        0 => framework.attention(!earlier).unwrap_or_default(),
-        kernel => AttentionKernel::ALL[kernel - 1],
+/// Returns the attention kernel, as the readers of job configurations do.
+fn attention(cells: Cells<'_>, framework: Framework, has_fp8: bool) -> Result<AttentionKernel, Rejection> {
+    Ok(match AttentionKernel::ALL.get(cells.word(ATTENTION)?.wrapping_sub(1)) {
+        None => framework.usual_attention(has_fp8),
+        Some(AttentionKernel::Flash) => framework.fused_attention(has_fp8),
+        Some(&kernel) => kernel,
     })
 }

@@ -1,5 +1,6 @@
 //! Values of a configuration that the row does not state.
 
+use planner::cluster::presets;
 use planner::estimate::Configuration;
 use planner::training::{Execution, GradientFormat};
 
@@ -39,7 +40,8 @@ pub(super) fn used(cells: Cells<'_>, configuration: &Configuration) -> String {
     add(EXECUTION, training.execution.map_or("framework", Execution::id).to_owned());
     add(ATTENTION, training.attention.id().to_owned());
     add(DROPOUT, module.dropout.to_string());
-    add(PRECISION, training.precision.id().to_owned());
+    let precision = if presets::lacks_bf16(cluster) { "fp16" } else { training.precision.id() };
+    add(PRECISION, precision.to_owned());
     add(RECOMPUTE, training.recompute.id().to_owned());
     add(SEQUENCE_PARALLEL, training.sequence_parallel.to_string());
     add(ZERO, training.zero_stage().to_string());

@@ -8,7 +8,7 @@ use super::column::{
     CP, DP, EP, ETP, GLOBAL_BATCH, GPU, GPUS_PER_NODE, HOST_MEMORY_GIB, LINK_GB_PER_S, MICROBATCH, N_GPUS,
     NETWORK_GB_PER_S, PP, SEQ_LEN, TP, VPP,
 };
-use super::presets::Presets;
+use super::presets::{Presets, counted};
 
 /// Consistent parallel degrees of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,6 +23,16 @@ pub(super) struct Degrees {
     pub(super) global_batch: u32,
     /// Experts have no tensor parallelism.
     pub(super) has_whole_experts: bool,
+}
+
+/// Returns the number of devices: the stated one, or that of a text such as `8xH100` if the row states neither a number
+/// nor `dp`.
+fn devices(cells: Cells<'_>) -> Result<Option<u32>, Rejection> {
+    let stated = cells.integer(N_GPUS)?;
+    if stated.is_some() || cells.text(DP).is_some() {
+        return Ok(stated);
+    }
+    Ok(cells.text(GPU).and_then(|text| counted(text).1))
 }
 
 impl Degrees {
@@ -46,7 +56,7 @@ impl Degrees {
         };
         let replica = u64::from(tensor) * u64::from(pipeline) * u64::from(context);
         let product = format!("tp {tensor} x pp {pipeline} x cp {context}");
-        let data = match (cells.integer(DP)?, cells.integer(N_GPUS)?) {
+        let data = match (cells.integer(DP)?, devices(cells)?) {
             (Some(data), Some(devices)) if replica.saturating_mul(data.into()) != u64::from(devices) => {
                 return refuse(N_GPUS, format!("{devices} is not {product} x dp {data}"));
             }
@@ -78,14 +88,32 @@ impl Degrees {
 
     /// Returns the cluster with this device count.
     pub(super) fn cluster(self, cells: Cells<'_>, presets: &Presets) -> Result<Cluster, Rejection> {
-        let name = cells.text(GPU).unwrap_or(GPU.default);
+        let text = cells.text(GPU).unwrap_or(GPU.default);
+        let (name, count) = counted(text);
         let preset = match presets.cluster(name) {
             Ok(preset) => preset,
             Err(known) => return refuse(GPU, format!("{} is none of {known}", quoted(name))),
         };
-        let per_node = u64::from(cells.integer(GPUS_PER_NODE)?.unwrap_or(preset.devices_per_node));
         let devices = [self.tensor, self.pipeline, self.context, self.data].map(u64::from);
         let devices = devices.into_iter().fold(1_u64, u64::saturating_mul);
+        let stated = cells.integer(GPUS_PER_NODE)?;
+        let per_node = match (count, stated) {
+            (Some(count), Some(stated)) if count != stated && u64::from(count) != devices => {
+                return refuse(GPU, format!("{} contradicts gpus_per_node {stated}", quoted(text)));
+            }
+            // A number up to the size of a node is that of a node, a larger one that of all devices.
+            (Some(count), None) if count <= preset.devices_per_node => {
+                if devices % u64::from(count) != 0 {
+                    return refuse(GPU, format!("{} contradicts {devices} devices", quoted(text)));
+                }
+                count
+            }
+            (Some(count), None) if u64::from(count) != devices => {
+                return refuse(GPU, format!("{} contradicts {devices} devices", quoted(text)));
+            }
+            _ => stated.unwrap_or(preset.devices_per_node),
+        };
+        let per_node = u64::from(per_node);
         let (nodes, per_node) = if devices < per_node { (1, devices) } else { (devices / per_node, per_node) };
         if nodes * per_node != devices {
             return refuse(N_GPUS, format!("{devices} is not a multiple of gpus_per_node {per_node}"));

@@ -27,8 +27,19 @@ pub enum ConfigurationsError {
         found: String,
     },
     /// A known column appears twice in the header.
-    #[error("two columns are named {column}; remove one of them")]
-    RepeatedColumn { column: &'static str },
+    #[error("{} and {} are both the column {column}; remove one of them", names[0], names[1])]
+    RepeatedColumn {
+        column: &'static str,
+        /// Both names in the header.
+        names: [String; 2],
+    },
+    /// A name in the header stands for one of several columns.
+    #[error("the column {name} is ambiguous; did you mean {}?", choices.join(" or "))]
+    AmbiguousColumn {
+        /// Name in the header.
+        name: String,
+        choices: &'static [&'static str],
+    },
 }
 
 fn known() -> String {

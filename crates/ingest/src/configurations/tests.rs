@@ -1,5 +1,7 @@
 //! Tests with realistic tables and for each column.
 
+mod names;
+
 use planner::estimate::{Configuration, estimate};
 use planner::model::{Bias, Mask, Moe, Norm};
 use planner::training::{
@@ -106,7 +108,7 @@ fn every_column_is_heard() {
         let other = with(&all).unwrap();
         (other != plain, other)
     };
-    let cases: [(&str, &str, Heard); 49] = [
+    let cases: [(&str, &str, Heard); 50] = [
         ("gpu", "h100", |c| c.cluster.name == "H100"),
         ("gpus_per_node", "4", |c| (c.cluster.nodes, c.cluster.devices_per_node) == (2, 4)),
         ("model", "llama-2-7b", |c| c.model.name == "Llama-2 7B"),
@@ -128,11 +130,12 @@ fn every_column_is_heard() {
         ("cp", "2", |c| c.training.context_parallel == 2),
         ("microbatch", "2", |c| c.layout.microbatch == 2),
         ("global_batch", "64", |c| c.global_batch == 64),
-        ("recompute", "Selective", |c| c.training.attention == AttentionKernel::Unfused),
+        ("recompute", "Selective", |c| c.training.recompute == Recompute::Selective),
         ("sequence_parallel", "true", |c| c.training.sequence_parallel),
         ("zero", "2", |c| c.training.zero_stage() == 2),
         ("shard_degree", "2", |c| c.training.shard_degree == Some(2)),
         ("chunked_loss", "true", |c| c.training.chunked_loss),
+        ("in_place_loss", "true", |c| c.training.in_place_loss),
         ("precision", "FP32", |c| c.training.precision == Precision::Fp32),
         ("fsdp", "1", |c| c.training.zero_stage() == 3 && c.training.framework == Framework::Fsdp),
         ("framework", "InternEvo v0.2.1", |c| {
@@ -289,7 +292,18 @@ fn headers_are_read_as_people_write_them() {
     assert_eq!(read_error("\u{feff} \r\n\n".as_bytes()), ConfigurationsError::Empty);
     assert_eq!(read_error(b"tp\n\xff"), ConfigurationsError::NotText { detail: "byte 3 is not".to_owned() });
     assert_eq!(read_error(b"1,2\n3,4\n"), ConfigurationsError::NoHeader { found: "\"1,2\"".to_owned() });
-    assert_eq!(read_error(b"tp,pp,TP\n"), ConfigurationsError::RepeatedColumn { column: "tp" });
+    let names = ["\"tp\"", "\"TP\""].map(str::to_owned);
+    assert_eq!(read_error(b"tp,pp,TP\n"), ConfigurationsError::RepeatedColumn { column: "tp", names });
+    assert_eq!(
+        read_error(b"TP size,Tensor parallel\n").to_string(),
+        "\"TP size\" and \"Tensor parallel\" are both the column tp; remove one of them"
+    );
+    assert_eq!(
+        read_error(b"tp,Batch Size\n").to_string(),
+        "the column \"Batch Size\" is ambiguous; did you mean microbatch or global_batch?"
+    );
+    // Both columns are stated, so that the third is neither.
+    assert!(read(b"mbs,gbs,Batch Size\n").is_ok());
     assert_eq!(read_error(&vec![b' '; super::MAX_BYTES + 1]), ConfigurationsError::TooLarge);
     assert_eq!(read_error(",".repeat(1000).as_bytes()), ConfigurationsError::TooManyColumns { columns: 1001 });
     for error in [read_error(b""), read_error(b"1,2\n"), read_error(b"tp,tp")] {

@@ -48,7 +48,7 @@ const fn ungated(name: &'static str, bias: Bias, tied: bool, learned_positions: 
 const GEMMA_3: Sizes =
     Sizes { layers: 26, hidden: 2304, heads: 8, kv_heads: 4, ffn: 9216, vocab: 262_208, head_size: Some(256) };
 
-const FAMILIES: [Family; 59] = [
+const FAMILIES: [Family; 73] = [
     Family { sizes: Some(sizes_7b(32, 11_008, 32_000)), ..family("llama", Norm::Rms, Bias::None, false) },
     Family { sizes: Some(sizes_7b(8, 14_336, 32_000)), ..family("mistral", Norm::Rms, Bias::None, false) },
     family("ministral", Norm::Rms, Bias::None, false),
@@ -95,6 +95,19 @@ const FAMILIES: [Family; 59] = [
     family("olmo3", Norm::Rms, Bias::None, false),
     family("olmoe", Norm::Rms, Bias::None, false),
     family("smollm3", Norm::Rms, Bias::None, true),
+    family("granite", Norm::Rms, Bias::None, false),
+    family("granitemoe", Norm::Rms, Bias::None, false),
+    family("granitemoeshared", Norm::Rms, Bias::None, false),
+    family("exaone", Norm::Rms, Bias::None, false),
+    family("exaone4", Norm::Rms, Bias::None, false),
+    family("seed_oss", Norm::Rms, Bias::Qkv, false),
+    family("ernie4_5", Norm::Rms, Bias::None, true),
+    family("ernie4_5_moe", Norm::Rms, Bias::None, true),
+    family("glm", Norm::Rms, Bias::None, false),
+    family("glm4_moe_lite", Norm::Rms, Bias::None, false),
+    family("dots1", Norm::Rms, Bias::None, false),
+    family("bailing_moe", Norm::Rms, Bias::None, false),
+    family("bailing_moe_v2", Norm::Rms, Bias::None, false),
     ungated("gpt2", Bias::All, true, true),
     ungated("gpt_neox", Bias::All, false, false),
     ungated("opt", Bias::All, true, true),
@@ -109,6 +122,7 @@ const FAMILIES: [Family; 59] = [
     ungated("nemotron", Bias::None, false, false),
     Family { norm: Norm::Rms, ..ungated("nemotron_h", Bias::None, false, false) },
     Family { norm: Norm::Rms, ..ungated("arcee", Bias::None, false, false) },
+    Family { norm: Norm::Rms, ..ungated("apertus", Bias::None, false, false) },
     ungated("mpt", Bias::None, true, true),
 ];
 

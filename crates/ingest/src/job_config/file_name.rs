@@ -11,7 +11,7 @@ use super::settings::{NODE, Settings};
 const MAX_DEVICES: u32 = 131_072;
 
 /// Device names with their presets. Other words that start with them are no devices.
-const DEVICES: [(&str, &str); 15] = [
+const DEVICES: [(&str, &str); 24] = [
     ("a100", "a100-80gb"),
     ("a800", "a800"),
     ("h100", "h100"),
@@ -23,6 +23,15 @@ const DEVICES: [(&str, &str); 15] = [
     ("gb200", "gb200-nvl72"),
     ("gb300", "gb300-nvl72"),
     ("l40s", "l40s"),
+    ("l20", "l20"),
+    ("l4", "l4"),
+    ("a10", "a10"),
+    ("a10g", "a10g"),
+    ("a6000", "rtx-a6000"),
+    ("rtx3090", "rtx-3090"),
+    ("rtx4090", "rtx-4090"),
+    ("rtx5090", "rtx-5090"),
+    ("v100", "v100-32gb"),
     ("mi300x", "mi300x"),
     ("mi325x", "mi325x"),
     ("mi355x", "mi355x"),
@@ -160,10 +169,13 @@ fn preset(word: &str, next: &str) -> Option<&'static str> {
     let (_, preset) = DEVICES.into_iter().find(|(name, _)| *name == word)?;
     match (word, next) {
         ("a100", "40gb" | "40g") => Some("a100-40gb"),
+        ("v100", "16gb" | "16g") => Some("v100-16gb"),
+        // Two sizes are usual.
+        ("v100", other) if !matches!(other, "32gb" | "32g") => None,
         ("h100", "96gb" | "96g") => Some("h100-96gb"),
         ("h100", "pcie") => Some("h100-pcie"),
-        // The H100 NVL and the H20 with 141 GB have no presets.
-        ("h100", "nvl") | ("h20", "141gb" | "141g") => None,
+        // The H100 NVL and the H20 with 141 GB have no presets. The A100 PCIe has two sizes.
+        ("h100", "nvl") | ("h20", "141gb" | "141g") | ("a100", "pcie") => None,
         _ => Some(preset),
     }
 }

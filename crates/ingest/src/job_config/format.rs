@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use super::keys::Keys;
 use super::{
-    JobConfigError, arguments, bridge_performance, document, gpt_neox, interpolation, levanter, litgpt, llm_foundry,
-    maxtext, megatron, megatron_yaml, mixed, mlperf, model_config, nanotron, nemo, olmo, olmo_core, primus, programs,
-    torchtitan, torchtune, transformers, unsupported, verl, wrapper, yaml,
+    JobConfigError, arguments, bridge_performance, bridge_python, document, gpt_neox, interpolation, levanter, litgpt,
+    llm_foundry, maxtext, megatron, megatron_yaml, mixed, mlperf, model_config, nanotron, nemo, olmo, olmo_core,
+    primus, programs, torchtitan, torchtune, transformers, unsupported, verl, wrapper, yaml,
 };
 
 /// Format of a configuration file.
@@ -283,6 +283,9 @@ fn of_text(text: &str) -> Result<(ConfigFormat, Keys), JobConfigError> {
             Ok(keys) => keys,
         };
         return of_keys(&keys).map(|format| (format, keys)).ok_or(JobConfigError::Unknown);
+    }
+    if let Some(keys) = bridge_python::recognise(text)? {
+        return Ok((ConfigFormat::MegatronBridge, keys));
     }
     // Arguments are tried first: a script with a line `a = "b"` is not TOML, and a job file has no
     // `--num-layers`.

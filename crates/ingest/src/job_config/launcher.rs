@@ -23,7 +23,7 @@ pub(super) fn is_directive(argument: &str) -> bool {
 
 /// Device names used by schedulers, with their presets. A name must precede all names that it is a
 /// substring of.
-const DEVICES: [(&str, &str); 21] = [
+const DEVICES: [(&str, &str); 34] = [
     ("gb200", "gb200-nvl72"),
     ("gb300", "gb300-nvl72"),
     ("h100", "h100"),
@@ -39,6 +39,19 @@ const DEVICES: [(&str, &str); 21] = [
     ("mi325x", "mi325x"),
     ("mi355x", "mi355x"),
     ("l40s", "l40s"),
+    ("l20", "l20"),
+    ("l4", "l4"),
+    ("a10g", "a10g"),
+    ("a10", "a10"),
+    ("rtxa6000", "rtx-a6000"),
+    ("a6000", "rtx-a6000"),
+    ("rtx3090", "rtx-3090"),
+    ("3090", "rtx-3090"),
+    ("rtx4090", "rtx-4090"),
+    ("4090", "rtx-4090"),
+    ("rtx5090", "rtx-5090"),
+    ("5090", "rtx-5090"),
+    ("v100", "v100-32gb"),
     // Instances of AWS.
     ("p5en", "h200"),
     ("p5e", "h200"),
@@ -101,6 +114,9 @@ pub(super) fn devices(keys: &mut Keys, settings: &mut Settings) -> Result<(), Jo
         if settings.device == Some("a100-80gb") && !text.to_lowercase().contains("80g") && !is_type {
             keys.assume("A100 is read as the device with 80 GB.");
         }
+        if settings.device == Some("v100-32gb") && !text.to_lowercase().contains("32g") {
+            keys.assume("V100 is read as the device with 32 GB.");
+        }
         if !is_type {
             settings.devices_per_node = settings.devices_per_node.or_else(|| gpus(&text));
         }
@@ -138,15 +154,11 @@ pub(super) fn complete(keys: &mut Keys, settings: &mut Settings) -> Result<(), J
 }
 
 /// Devices without a preset.
-const OTHER_DEVICES: [&str; 31] = [
+const OTHER_DEVICES: [&str; 19] = [
     "gh200",
-    "v100",
     "p100",
-    "a10",
-    "a10g",
     "a30",
     "a40",
-    "l4",
     "l40",
     "t4",
     "mi100",
@@ -154,15 +166,7 @@ const OTHER_DEVICES: [&str; 31] = [
     "mi250",
     "mi250x",
     "a5000",
-    "a6000",
     "rtx6000",
-    "rtxa6000",
-    "3090",
-    "rtx3090",
-    "4090",
-    "rtx4090",
-    "5090",
-    "rtx5090",
     "gaudi",
     "gaudi2",
     "gaudi3",
@@ -186,7 +190,11 @@ pub(super) fn preset(text: &str) -> Option<&'static str> {
     let is_named = |(name, _): &(&str, &str)| text.match_indices(name).any(is_word);
     let found = DEVICES.into_iter().find(is_named).map(|(_, id)| id);
     // Names such as `nvidia-a100-sxm4-40gb`.
-    if found == Some("a100-80gb") && text.contains("40gb") { Some("a100-40gb") } else { found }
+    match found {
+        Some("a100-80gb") if text.contains("40gb") => Some("a100-40gb"),
+        Some("v100-32gb") if text.contains("16gb") => Some("v100-16gb"),
+        found => found,
+    }
 }
 
 /// Returns the name of a device without a preset.
@@ -224,6 +232,10 @@ mod tests {
             ("p5.48xlarge", None, Some("h100")),
             ("p5en.48xlarge", None, Some("h200")),
             ("p50", None, None),
+            ("gpu:v100:4", Some(4), Some("v100-32gb")),
+            ("gpu:a10g:1", Some(1), Some("a10g")),
+            ("gpu:rtx4090:8", Some(8), Some("rtx-4090")),
+            ("l40", None, None),
         ] {
             assert_eq!((gpus(text), preset(text)), (count, device), "{text}");
         }

@@ -68,8 +68,8 @@ fn experts(keys: &mut Keys, moe: Moe, module: &mut Module) -> Result<Moe, JobCon
     // `intermediate_size_mlp`.
     let llama4 = keys.count(&["intermediate_size_mlp"], "width of the MLP")?;
     let dense_width = keys.count(&["intermediate_size"], "width of the MLP")?;
-    let stated =
-        keys.count(&["shared_expert_intermediate_size", "moe_shared_expert_intermediate_size"], "shared experts")?;
+    let names = ["shared_expert_intermediate_size", "moe_shared_expert_intermediate_size", "shared_intermediate_size"];
+    let stated = keys.count(&names, "shared experts")?;
     let names = ["n_shared_experts", "num_shared_experts", "moe_num_shared_experts"];
     let shared = keys.integer(&names, "shared experts")?.unwrap_or(0);
     let shared_width = match (stated, llama4) {
@@ -108,6 +108,16 @@ fn dense_layers(keys: &mut Keys, layers: u32) -> Result<(u32, u32), JobConfigErr
                 *has = if in_list { is_named } else { *has && !is_named };
             }
         }
+    }
+    // ERNIE 4.5: layers with experts from the first to the last index, at every n-th layer.
+    let start = keys.integer(&["moe_layer_start_index"], "dense layers")?;
+    let end = keys.text(&["moe_layer_end_index"], "dense layers").and_then(|text| text.trim().parse::<u32>().ok());
+    let interval = keys.integer(&["moe_layer_interval"], "layers with experts")?.unwrap_or(1).max(1);
+    if let Some(start) = start {
+        is_listed = true;
+        let last = end.unwrap_or(u32::MAX);
+        has_experts =
+            (0..layers).map(|layer| (layer + 1).is_multiple_of(interval) && (start..=last).contains(&layer)).collect();
     }
     if let Some(text) = keys.text(&["moe_layer_freq"], "layers with experts") {
         let listed = list(&text);
@@ -158,7 +168,20 @@ fn window(keys: &mut Keys, model_type: Option<&str>, layers: u32) -> Result<Opti
     let chunk = tokens(&["attention_chunk_size"], "chunked attention");
     let tokens = tokens(&["sliding_window", "window_size"], "sliding window");
     let is_off = keys.flag(&["use_sliding_window"], "sliding window") == Some(false);
-    let pattern = keys.integer(&["sliding_window_pattern", "_sliding_window_pattern"], "sliding window")?;
+    let names = ["sliding_window_pattern", "_sliding_window_pattern"];
+    // EXAONE 4 writes a letter for each layer of a period: L has a window, G has none.
+    let letters = keys.peek(names[0]).and_then(|text| {
+        let is_full: Option<Vec<bool>> =
+            text.chars().map(|letter| matches!(letter, 'L' | 'G').then_some(letter == 'G')).collect();
+        full_every(&is_full.filter(|layers| !layers.is_empty())?)
+    });
+    let pattern = match letters {
+        Some(every) => {
+            keys.text(&names, "sliding window");
+            Some(every)
+        }
+        None => keys.integer(&names, "sliding window")?,
+    };
     let types = keys.peek("layer_types").map(str::to_owned);
     let interval = keys.integer(&["no_rope_layer_interval"], "chunked attention")?;
     let limited = |word: &str| matches!(word, "sliding_attention" | "chunked_attention");

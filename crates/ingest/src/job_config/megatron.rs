@@ -328,9 +328,18 @@ fn memory(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError
     let flash = keys.flag(&["use-flash-attn", "use-flash-attn-v2"], "attention kernel").unwrap_or(false);
     let backend = keys.text(&["attention-backend"], "attention kernel");
     let implementation = keys.text(&["transformer-impl"], "attention kernel");
+    let has_implementation = implementation.is_some();
     let is_local = implementation.is_some_and(|name| name.trim() == "local") && !flash;
+    // Versions of 2021 and 2022 have these names and no fused attention. DeepSpeed still has them.
+    let older = ["checkpoint-activations", "activations-checkpoint-method", "activations-checkpoint-num-layers"];
+    let is_older = !is_deepspeed && !flash && !has_implementation && older.into_iter().any(|name| keys.has(name));
+    if is_older && backend.is_none() {
+        keys.assume(
+            "The arguments of recomputation are those of Megatron-LM before 2023, whose attention has no fused kernel.",
+        );
+    }
     settings.attention = match backend.as_deref() {
-        None if is_local => Some(AttentionKernel::Unfused),
+        None if is_local || is_older => Some(AttentionKernel::Unfused),
         Some("unfused" | "local") => Some(AttentionKernel::Unfused),
         Some(_) => Some(AttentionKernel::Flash),
         None => flash.then_some(AttentionKernel::Flash),

@@ -1,7 +1,8 @@
 //! Arguments of Megatron-LM that affect neither time nor memory of a step.
 
 /// Starts of their names.
-const PREFIXES: [&str; 114] = [
+const PREFIXES: [&str; 115] = [
+    "timing-log",
     "apply-rope",
     "decoupled-",
     "squared-relu",

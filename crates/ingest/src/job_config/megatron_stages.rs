@@ -2,6 +2,7 @@
 
 use super::JobConfigError;
 use super::keys::Keys;
+use super::python_value::{Value, evaluate};
 use super::settings::Settings;
 use planner::cost::partition::layers_with_ends;
 
@@ -151,9 +152,11 @@ fn stated(
     text: &str,
     (stages, layers): (u32, Option<u32>),
 ) -> Result<(), JobConfigError> {
-    let Some(letters) = expand(text) else {
+    let Some(letters) = expand(text).or_else(|| of_list(text)) else {
         settings.has_uneven_stages = true;
-        keys.not_modelled("The layout of the pipeline is a list, which is not read. Its model chunks are left out.");
+        keys.not_modelled(
+            "The layout of the pipeline has an unknown form and is not read. Its model chunks are left out.",
+        );
         return Ok(());
     };
     let parts: Vec<&str> = letters.split('|').collect();
@@ -182,17 +185,44 @@ fn stated(
     Ok(())
 }
 
+/// Returns the letters of a layout that is a list of lists, such as `[["embedding", "decoder"], ["decoder", "loss"]]`.
+fn of_list(text: &str) -> Option<String> {
+    // Unquoted words, as in YAML, are texts too.
+    let Value::List(stages) = evaluate(text, &|word| Some(Value::Text(word.to_owned())))? else { return None };
+    let letter = |part: &Value| match part {
+        Value::Text(name) => match name.as_str() {
+            "embedding" => Some('E'),
+            "decoder" | "transformer" => Some('t'),
+            "mtp" => Some('m'),
+            "loss" | "output_layer" => Some('L'),
+            _ => None,
+        },
+        Value::Number(_) | Value::List(_) => None,
+    };
+    let stage = |stage: &Value| match stage {
+        Value::List(parts) => parts.iter().map(letter).collect::<Option<String>>(),
+        Value::Text(_) | Value::Number(_) => None,
+    };
+    let letters = stages.iter().map(stage).collect::<Option<Vec<_>>>()?.join("|");
+    letters.contains('t').then_some(letters)
+}
+
 /// Returns the letters of a layout without its repetitions: `t*2` is `tt`, `(t|)*2` is `t|t|`. `E` is the embedding, `t` a
 /// layer, `m` a layer of multi-token prediction, `L` the output head.
 fn expand(text: &str) -> Option<String> {
     let text: Vec<char> = text.chars().filter(|letter| !letter.is_whitespace() && *letter != ',').collect();
+    unroll(&text).filter(|letters| letters.contains('t'))
+}
+
+/// Returns the letters of a part of a layout. A unit in brackets has no brackets inside.
+fn unroll(text: &[char]) -> Option<String> {
     let (mut letters, mut at) = (String::new(), 0);
     while at < text.len() {
         let unit: String = if text[at] == '(' {
             let close = at + text[at..].iter().position(|letter| *letter == ')')?;
-            let unit = text[at + 1..close].iter().collect();
+            let inner = &text[at + 1..close];
             at = close + 1;
-            unit
+            if inner.contains(&'(') { None } else { unroll(inner) }?
         } else {
             at += 1;
             text[at - 1].to_string()
@@ -211,7 +241,7 @@ fn expand(text: &str) -> Option<String> {
         }
         letters.push_str(&unit.repeat(times));
     }
-    letters.contains('t').then_some(letters)
+    Some(letters)
 }
 
 #[cfg(test)]
@@ -226,6 +256,7 @@ mod tests {
             ("(t|)*3t", "t|t|t|t"),
             ("E,t*2 | t L", "Ett|tL"),
             ("E|t|L", "E|t|L"),
+            ("Et|(t*2|)*2tmL", "Et|tt|tt|tmL"),
         ] {
             assert_eq!(expand(layout).as_deref(), Some(letters), "{layout}");
         }

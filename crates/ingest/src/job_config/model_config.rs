@@ -179,7 +179,8 @@ pub(super) const fn distinct_head_size(hidden: u32, heads: u32, stated: Option<u
 fn experts(keys: &mut Keys) -> Result<Option<Moe>, JobConfigError> {
     let names = ["num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts"];
     let experts = keys.count(&names, "experts")?.unwrap_or(0);
-    let names = ["num_experts_per_tok", "experts_per_token", "moe_top_k", "top_k_experts", "num_selected_experts"];
+    let names =
+        ["num_experts_per_tok", "experts_per_token", "moe_top_k", "moe_k", "top_k_experts", "num_selected_experts"];
     let top_k = keys.count(&names, "experts of a token")?;
     if experts < 2 {
         return Ok(None);
@@ -286,10 +287,17 @@ fn vision_encoder(keys: &mut Keys, backbone_width: u32) -> Result<Option<Module>
     let is_pooled = keys.has("mm_tokens_per_image");
     let tokens = keys.count(&["mm_tokens_per_image", "image_seq_length", "image_seq_len"], "tokens of an image")?;
     let ratio = keys.number(&["downsample_ratio"], "merged patches")?;
+    // Mistral 3 states the merged patches next to the section.
+    let merge = keys.count(&["spatial_merge_size"], "merged patches")?;
+    // The inner width of the MLP of InternVL and LLaVA is that of the backbone.
+    let has_wide_mlp = !is_pooled
+        && merge.is_none()
+        && ["downsample_ratio", "image_seq_length", "vision_feature_layer"].iter().any(|name| keys.has(name));
     let mut vision = keys.section(SECTION);
-    let mut encoder = read_encoder(&mut vision, backbone_width)?;
+    let mut encoder = read_encoder(&mut vision, backbone_width, merge)?;
     if let Some(patch) = encoder.as_mut().and_then(|module| module.patch.as_mut()) {
         patch.pooled = is_pooled;
+        patch.inner_width = has_wide_mlp.then_some(backbone_width);
         let merged = ratio.map(|ratio| (f64::from(patch.patches_per_image) * ratio * ratio).round() as u32);
         if let Some(tokens) = tokens.or(merged).filter(|&tokens| tokens > 0) {
             patch.tokens_per_image = tokens.min(patch.patches_per_image);
@@ -324,7 +332,8 @@ pub(super) fn limit_images(model: &mut Model, (name, pixels): (&str, u32), keys:
     keys.assume(format!("Images are read as {px} x {px} pixels, the largest square of {name} = {pixels}."));
 }
 
-fn read_encoder(keys: &mut Keys, backbone_width: u32) -> Result<Option<Module>, JobConfigError> {
+/// `merge` is the number of merged patches in each direction that the model states next to the section.
+fn read_encoder(keys: &mut Keys, backbone_width: u32, merge: Option<u32>) -> Result<Option<Module>, JobConfigError> {
     let layers = keys.count(&["depth", "num_hidden_layers"], "layers of the encoder")?;
     // Qwen2-VL uses `embed_dim` for the encoder width and `hidden_size` for the backbone width.
     let hidden = keys.count(&["embed_dim", "hidden_size"], "width of the encoder")?;
@@ -335,7 +344,7 @@ fn read_encoder(keys: &mut Keys, backbone_width: u32) -> Result<Option<Module>, 
     };
     let ratio = keys.count(&["mlp_ratio"], "width of the encoder's MLP")?.unwrap_or(4);
     let ffn = keys.count(&["intermediate_size"], "width of the encoder's MLP")?;
-    let merge = keys.count(&["spatial_merge_size"], "merged patches")?.unwrap_or(1);
+    let merge = keys.count(&["spatial_merge_size"], "merged patches")?.or(merge).unwrap_or(1);
     let image = keys.count(&["image_size"], "image size")?;
     // Encoders with SiLU (Qwen2.5-VL, Pixtral, GLM-4V) have a gated MLP and RMS norms.
     let is_gated = keys.text(&["hidden_act"], "activation of the encoder").is_some_and(|name| name == "silu");
@@ -352,6 +361,7 @@ fn read_encoder(keys: &mut Keys, backbone_width: u32) -> Result<Option<Module>, 
         patches_per_image: patches,
         tokens_per_image: (patches / merge.saturating_mul(merge).max(1)).max(1),
         projected_width: Some(backbone_width),
+        inner_width: None,
         deepstack: u32::try_from(deepstack).unwrap_or(0),
         pooled: false,
     };

@@ -140,6 +140,7 @@ pub(super) fn read_bridge(keys: &mut Keys) -> Result<Settings, JobConfigError> {
     bridge_recipes::add(keys);
     let recipe = keys.text(&["recipe"], "model");
     let class = keys.text(&["-target-"], "model");
+    let pretrained = keys.text(&["pretrained"], "model");
     switches(keys);
     let has_model = keys.has("num-layers") && keys.has("hidden-size");
     let mut settings = if has_model { megatron::read(keys)? } else { megatron::read_job(keys)? };
@@ -147,7 +148,8 @@ pub(super) fn read_bridge(keys: &mut Keys) -> Result<Settings, JobConfigError> {
         settings.layers = keys.count(&["num-layers"], "layers")?;
         let of_recipe = recipe.and_then(|recipe| Some(("recipe", bridge_recipes::model_of_recipe(&recipe)?)));
         let of_class = || Some(("-target-", bridge_recipes::model_of_class(&class?)?));
-        settings.model_name = of_recipe.or_else(of_class);
+        let of_hub = pretrained.map(|name| ("pretrained", name));
+        settings.model_name = of_hub.or(of_recipe).or_else(of_class);
     }
     if let Some(rank) = keys.count(&["peft.dim"], "rank of the adapters")? {
         let targets = keys.text(&["peft.target_modules"], "adapted layers");

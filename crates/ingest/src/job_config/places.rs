@@ -7,7 +7,7 @@ mod yaml;
 
 use std::ops::Range;
 
-use super::{ConfigFormat, MAX_KEYS, wrapper};
+use super::{ConfigFormat, MAX_KEYS, bridge_python, wrapper};
 
 /// Notation of a file with dotted keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,6 +54,8 @@ pub fn places(text: &str, format: ConfigFormat) -> Option<Places> {
     let is_wrapped = wrapper::script(trimmed).is_some();
     let (notation, mut places) = match format {
         ConfigFormat::Megatron | ConfigFormat::Mlperf | ConfigFormat::OpenRlhf => return None,
+        // Python code is not edited.
+        ConfigFormat::MegatronBridge if bridge_python::is_recipe(text) => return None,
         ConfigFormat::Torchtitan => {
             let places = toml::places(trimmed);
             // A command line has no sections.

@@ -1,7 +1,8 @@
 //! Settings of a scenario that a job cannot have as stated.
 
+use planner::cluster::presets;
 use planner::scenario::Scenario;
-use planner::training::{AttentionKernel, Framework, Recompute};
+use planner::training::{AttentionKernel, Framework, Precision, Recompute};
 
 /// Returns a sentence for each setting that is stated and cannot take effect. The scenario is valid nevertheless.
 pub fn remarks(scenario: &Scenario) -> Vec<String> {
@@ -18,6 +19,9 @@ pub fn remarks(scenario: &Scenario) -> Vec<String> {
             "FlashAttention 3 is documented for H100 and newer devices. Its rate on {} is an assumption.",
             cluster.name
         ));
+    }
+    if training.precision == Precision::Bf16 && presets::lacks_bf16(cluster) {
+        remarks.push(format!("{} has no bf16. Train in fp16, which has the same size and rate here.", cluster.name));
     }
     let pipeline = scenario.layout.pipeline.unwrap_or(1);
     if training.framework == Framework::MegatronDeepspeed && training.zero_stage() >= 2 && pipeline > 1 {

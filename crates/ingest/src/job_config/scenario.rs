@@ -227,7 +227,7 @@ fn training(format: ConfigFormat, settings: &Settings, cluster: &Cluster, keys: 
     let framework = settings.framework.unwrap_or(format.framework());
     let default = Training::default();
     let has_fp8 = cluster.device.fp8_tflops.is_some();
-    let usual = framework.attention(has_fp8).unwrap_or(default.attention);
+    let usual = framework.usual_attention(has_fp8);
     if settings.attention.is_none() {
         keys.assume(format!(
             "The attention kernel is not stated. It is read as {}, as usual with {}.",
@@ -248,13 +248,18 @@ fn training(format: ConfigFormat, settings: &Settings, cluster: &Cluster, keys: 
         recompute_layers: settings.recompute_layers,
         recompute_modules: settings.recompute_modules.clone(),
         // "flash" names no version.
-        attention: settings.attention.filter(|kernel| *kernel != AttentionKernel::Flash).unwrap_or(usual),
+        attention: match settings.attention {
+            None => usual,
+            Some(AttentionKernel::Flash) => framework.fused_attention(has_fp8),
+            Some(kernel) => kernel,
+        },
         framework,
         execution: settings.is_compiled.then_some(Execution::Compiled),
         precision,
         distributed_optimizer: zero.unwrap_or(1) > 0,
         zero: zero.filter(|&zero| zero > 1),
         chunked_loss: settings.loss == Loss::Chunked,
+        in_place_loss: settings.loss == Loss::InPlace,
         shard_degree: settings.shard_degree(cluster),
         gradients: settings.gradients.unwrap_or(default.gradients),
         sequence_parallel: settings.sequence_parallel.unwrap_or(default.sequence_parallel),

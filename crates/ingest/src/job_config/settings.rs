@@ -130,6 +130,8 @@ pub(super) enum Loss {
     Whole,
     /// Computes chunks of the tokens and stores no logits.
     Chunked,
+    /// Replaces the logits by their gradient.
+    InPlace,
 }
 
 /// Hybrid sharding: several copies of the model, each sharded.

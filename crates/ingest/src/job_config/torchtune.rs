@@ -9,9 +9,19 @@ use super::{JobConfigError, model_config, optimizer, programs, unmodelled};
 
 const COMPONENT: &str = "model._component_";
 const MODEL: &str = "model.";
+/// Part of the names of recipes and files for a single device.
+const SINGLE: &str = "single_device";
 
 pub(super) fn is_job(keys: &Keys) -> bool {
     keys.peek(COMPONENT).is_some_and(|name| name.contains("models."))
+}
+
+/// Adds the recipe that the name of a file states, for example `8B_full_single_device.yaml`, if no command names it.
+pub(super) fn name_recipe(names: &[&str], keys: &mut Keys) {
+    let named = names.iter().find(|name| name.contains(SINGLE));
+    if let Some(name) = named.filter(|_| !keys.has(programs::COMMAND) && !keys.has(programs::JOB_FILE)) {
+        keys.derive(programs::JOB_FILE, name, programs::JOB_FILE);
+    }
 }
 
 pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
@@ -41,7 +51,7 @@ pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
     settings.sharding = replicated.map(Sharding::Copies);
     batch(keys, &mut settings)?;
     let recipe = [programs::COMMAND, programs::JOB_FILE].map(|key| keys.peek(key).unwrap_or_default().to_owned());
-    let is_single = recipe.iter().any(|name| name.contains("single_device"));
+    let is_single = recipe.iter().any(|name| name.contains(SINGLE));
     memory(keys, &mut settings, is_single);
     if is_single {
         keys.assume("The recipe runs on a single device.");
@@ -55,7 +65,7 @@ pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
     settings.overlapped_gradients = Some(true);
     settings.fused_weight_gradients = Some(false);
     settings.sequence_parallel = Some(true);
-    keys.ignore(is_without_effect);
+    keys.ignore(|key| key == programs::JOB_FILE || is_without_effect(key));
     Ok(settings)
 }
 
@@ -110,7 +120,10 @@ fn memory(keys: &mut Keys, settings: &mut Settings, is_single: bool) {
         (false, false) => 2,
     });
     if !is_single {
-        keys.assume("The file is read as one of a distributed recipe, which shards all states (FSDP).");
+        keys.assume(
+            "The file is read as one of a distributed recipe, which shards all states (FSDP). The name of a file or command \
+             with single_device states a single-device recipe.",
+        );
     }
     settings.is_compiled = keys.flag(&["compile", "compile.model"], "torch.compile").unwrap_or(false);
     if keys.flag(&["fsdp_cpu_offload"], "offload").unwrap_or(false) {

@@ -181,9 +181,13 @@ fn details(keys: &mut Keys, settings: &mut Settings) {
     if settings.is_compiled || is_fused {
         settings.loss = Loss::Chunked;
     } else if keys.flag(&["actor_rollout_ref.model.use_remove_padding"], "loss").unwrap_or(false) {
-        keys.not_modelled(
-            "The loss of verl without padding works in place. The logits take up to 14 bytes each less than counted.",
-        );
+        // With an entropy term, the logits are read again after the loss.
+        let entropy = keys.text(&["actor_rollout_ref.actor.entropy_coeff"], "loss");
+        if entropy.is_none_or(|factor| factor.trim().parse() == Ok(0.0)) {
+            settings.loss = Loss::InPlace;
+        } else {
+            keys.assume("The entropy term of the loss stores the logits and their softmax, 16 bytes per logit.");
+        }
     }
     let shards = keys.text(&["actor_rollout_ref.actor.fsdp_config.fsdp_size"], "sharding");
     settings.sharding = shards.and_then(|size| size.trim().parse().ok()).map(Sharding::Shards);
@@ -196,10 +200,6 @@ fn details(keys: &mut Keys, settings: &mut Settings) {
     let names = ["actor_rollout_ref.actor.fsdp_config.model_dtype", "model.fsdp_config.model_dtype"];
     if keys.text(&names, "format of weights").is_some_and(|name| name.contains("bf16") || name.contains("bfloat16")) {
         settings.set_pure_bf16();
-    }
-    if keys.has("actor_rollout_ref.actor.ppo_max_token_len_per_gpu") {
-        keys.ignore(|key| key == "actor_rollout_ref.actor.ppo_max_token_len_per_gpu");
-        keys.not_modelled("The budget of tokens of a microbatch is not applied.");
     }
     let compiles = ["use_torch_compile", "fsdp_config.use_torch_compile"];
     for name in compiles {
@@ -271,9 +271,8 @@ fn batch(keys: &mut Keys, settings: &mut Settings, is_actor: bool) -> Result<(),
         "data.micro_batch_size",
     ];
     settings.microbatch = keys.launch_count(&names, "sequences of a microbatch")?;
-    if keys.flag(&["actor_rollout_ref.actor.use_dynamic_bsz"], "microbatches").unwrap_or(false) {
-        keys.not_modelled("Microbatches with a budget of tokens have the stated number of sequences instead.");
-    }
+    let is_dynamic = keys.flag(&["actor_rollout_ref.actor.use_dynamic_bsz"], "microbatches").unwrap_or(false);
+    let budget = keys.count(&["actor_rollout_ref.actor.ppo_max_token_len_per_gpu"], "tokens of a microbatch")?;
     let (name, setting) = if is_actor {
         ("actor_rollout_ref.actor.ppo_mini_batch_size", "prompts of a step")
     } else {
@@ -285,8 +284,31 @@ fn batch(keys: &mut Keys, settings: &mut Settings, is_actor: bool) -> Result<(),
         256
     });
     let samples = keys.launch_count(&["actor_rollout_ref.rollout.n"], "responses of a prompt")?.unwrap_or(1);
-    settings.batch = Batch::Global(prompts.saturating_mul(if is_actor { samples } else { 1 }));
+    let sequences = prompts.saturating_mul(if is_actor { samples } else { 1 });
+    settings.batch = Batch::Global(sequences);
+    if is_dynamic {
+        dynamic_microbatch(keys, settings, sequences, budget);
+    }
     Ok(())
+}
+
+/// Sets the number of sequences of a microbatch with a limit of tokens: as many as fit with the full length, and divide
+/// the batch. The members of a Ulysses group share the tokens.
+fn dynamic_microbatch(keys: &mut Keys, settings: &mut Settings, sequences: u32, budget: Option<u32>) {
+    if budget.is_none() {
+        keys.assume("verl's default of ppo_max_token_len_per_gpu is 16384 tokens.");
+    }
+    let budget = budget.unwrap_or(16_384);
+    let (Some(length), context) = (settings.sequence, settings.context.unwrap_or(1)) else { return };
+    let most = (budget.saturating_mul(context) / length.max(1)).max(1);
+    let devices = settings.stated_devices().unwrap_or(1);
+    let replicas = (devices / settings.devices_per_replica().max(1)).max(1);
+    let divides = |count: &u32| sequences.is_multiple_of(count.saturating_mul(replicas));
+    let count = (1..=most.min(sequences.max(1))).rev().find(divides).unwrap_or(1);
+    settings.microbatch = Some(count);
+    keys.assume(format!(
+        "A microbatch has at most {budget} tokens per device (use_dynamic_bsz): {count} sequences of {length} tokens."
+    ));
 }
 
 fn memory(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError> {

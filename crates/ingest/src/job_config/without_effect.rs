@@ -43,6 +43,11 @@ const PARTS: &[&str] = &[
     "residual",
     "layer_norm",
     "rmsnorm",
+    "multiplier",
+    "moe_use_aux_free",
+    "moe_capacity",
+    "moe_norm_min",
+    "moe_statics",
 ];
 
 /// Generation and base class settings, present in older files.
@@ -51,6 +56,7 @@ const NAMES: &[&str] = &[
     "_name_or_path",
     "activation",
     "add_cross_attention",
+    "attention_out_bias",
     "attention_softmax_in_fp32",
     "begin_suppress_tokens",
     "bos_token",
@@ -84,6 +90,7 @@ const NAMES: &[&str] = &[
     "num_return_sequences",
     "parallel_attn",
     "prefix",
+    "post_norm",
     "pretraining_tp",
     "problem_type",
     "projector_hidden_act",

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use ingest::job_config::{self, Hardware, JobConfig, JobConfigError};
+use ingest::job_config::{self, Hardware, JobConfig, JobConfigError, ReadSetting};
 use planner::training::{Framework, Precision, Recompute};
 
 /// Returns the configuration folder; `None` if the data is not available.
@@ -141,6 +141,11 @@ fn training_configurations_are_read_without_a_wrong_field() {
         if framework == "verl" {
             // The column counts prompts.
             numbers.remove("global_batch");
+            // With a limit of tokens, verl does not use the number of sequences, which the column has.
+            let is_dynamic = |read: &ReadSetting| read.key.ends_with("actor.use_dynamic_bsz") && read.value == "True";
+            if config.read.iter().any(is_dynamic) {
+                numbers.remove("microbatch");
+            }
         }
         if !framework.starts_with("megatron-") {
             numbers.insert("n_gpus", devices);

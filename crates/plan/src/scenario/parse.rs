@@ -2,8 +2,10 @@
 
 mod unreadable;
 
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::validate::range;
 use super::{FieldError, SCHEMA, Scenario};
 use planscope_core::{cluster, model};
 
@@ -54,8 +56,20 @@ pub fn parse(json: &str) -> Result<Scenario, Vec<FieldError>> {
     if !errors.is_empty() {
         return Err(errors);
     }
-    serde_path_to_error::deserialize(&value).map_err(|error| {
-        let found = unreadable::field_error(&value);
+    read(&value, |pointer| range(&value, pointer))
+}
+
+/// Reads a JSON value.
+///
+/// # Errors
+/// Returns the JSON pointer to the malformed or missing field.
+pub fn parse_value<T: DeserializeOwned>(value: &Value) -> Result<T, Vec<FieldError>> {
+    read(value, |_| None)
+}
+
+fn read<T: DeserializeOwned>(value: &Value, range: impl Fn(&str) -> Option<String>) -> Result<T, Vec<FieldError>> {
+    serde_path_to_error::deserialize(value).map_err(|error| {
+        let found = unreadable::field_error::<T>(value, range);
         vec![found.unwrap_or_else(|| FieldError::new(&pointer(error.path()), error.inner().to_string()))]
     })
 }

@@ -72,7 +72,7 @@ fn invalid_overrides_are_named_with_a_correction() {
         ),
         (json!({ "operator": "qkv", "timings_us": [[2, 1, 2], [4, 1, 4], [8, 1, 9]] }), "/operator", "whole layers"),
         (json!({ "operator": "qkv", "scale": 2, "at": { "tensor": 0, "context": 1 } }), "/at/tensor", "1 or more"),
-        (json!({ "operator": "qkv", "scale": 2, "at": { "tensor": 1 } }), "/at", "missing field `context`"),
+        (json!({ "operator": "qkv", "scale": 2, "at": { "tensor": 1 } }), "/at/context", "is missing"),
         (json!({ "operator": "layer", "phase": "input_grad", "scale": 2 }), "/phase", "keep their shares"),
         (json!({ "operator": "layer", "phase": "sideways", "scale": 2 }), "/phase", "unknown variant"),
         (json!({ "operator": "layer", "factor": 2 }), "/factor", "unknown field"),

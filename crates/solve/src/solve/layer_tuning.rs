@@ -262,7 +262,7 @@ mod tests {
         for (changed, expected) in [
             (json!({"pairs": [[], []]}), "/pairs/0: pair 0 has no candidate"),
             (json!({"pairs": [[{"time": -1, "memory": 0}], []]}), "/pairs/0/0/time: -1"),
-            (json!({"pairs": [[{"time": 1}], []]}), "/pairs/0/0: missing field `memory`"),
+            (json!({"pairs": [[{"time": 1}], []]}), "/pairs/0/0/memory: is missing"),
             (json!({"order": ["F0", "F1", "X1", "B0"]}), "/order/2: \"X1\" is no action"),
             (json!({"order": ["F0", "F1", "B2", "B0"]}), "/order/2: "),
             (json!({"order": ["F0", "B0"]}), "/order: "),

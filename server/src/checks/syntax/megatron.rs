@@ -151,7 +151,11 @@ pub(super) fn arguments(target: &Target, field: &str) -> Option<Vec<Setting>> {
         }
         "/training/gradients" => Some(vec![switch("grad-reduce-in-bf16", training.gradients == GradientFormat::Bf16)]),
         "/training/attention" if matches!(training.attention, AttentionKernel::Flash | AttentionKernel::Flash2) => {
-            Some(vec![Setting::set(&["attention-backend"], "flash")])
+            Some(vec![if training.framework == Framework::MegatronDeepspeed {
+                switch("use-flash-attn-v2", true)
+            } else {
+                Setting::set(&["attention-backend"], "flash")
+            }])
         }
         "/training/optimizer_offload" => Some(vec![
             Setting::set(&["optimizer-cpu-offload"], true),

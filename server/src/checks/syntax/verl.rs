@@ -23,6 +23,11 @@ pub(super) fn settings(job: &Job<'_>, target: &Target, field: &str) -> Option<Ve
         "/layout/pipeline" => of_megatron("pipeline_model_parallel_size", layout.pipeline?.into()),
         "/layout/chunks" => of_megatron("virtual_pipeline_model_parallel_size", layout.chunks.into()),
         "/layout/microbatch" if is_actor => {
+            // The limit of tokens replaces the number of sequences.
+            let dynamic = job.value("actor_rollout_ref.actor.use_dynamic_bsz");
+            if dynamic.is_some_and(|value| value.eq_ignore_ascii_case("true")) {
+                return None;
+            }
             Some(vec![Setting::set(&["actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu"], layout.microbatch?)])
         }
         "/layout/microbatch" => {

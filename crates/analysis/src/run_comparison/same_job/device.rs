@@ -3,9 +3,40 @@
 use std::fmt;
 
 /// Accelerator family names.
-const FAMILIES: [&str; 27] = [
-    "GB300", "GB200", "GH200", "B300", "B200", "B100", "H200", "H100", "H800", "H20", "A100", "A800", "A40", "A30",
-    "A10", "V100", "L40S", "L40", "L20", "L4", "MI355X", "MI325X", "MI300X", "MI250X", "MI250", "910B", "910C",
+const FAMILIES: [&str; 33] = [
+    "GB300",
+    "GB200",
+    "GH200",
+    "B300",
+    "B200",
+    "B100",
+    "H200",
+    "H100",
+    "H800",
+    "H20",
+    "A100",
+    "A800",
+    "A40",
+    "A30",
+    "A10",
+    "A10G",
+    "RTX 3090",
+    "RTX 4090",
+    "RTX 5090",
+    "RTX A6000",
+    "RTX 6000 Ada",
+    "V100",
+    "L40S",
+    "L40",
+    "L20",
+    "L4",
+    "MI355X",
+    "MI325X",
+    "MI300X",
+    "MI250X",
+    "MI250",
+    "910B",
+    "910C",
 ];
 /// Families for which the peak of PCIe and NVL boards differs from the modules.
 const WITH_BOARDS: [&str; 3] = ["H100", "H200", "H800"];
@@ -23,8 +54,13 @@ impl DeviceName {
     /// several.
     pub fn find(text: &str) -> Option<Self> {
         let terms = || text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
-        let find_family = |word: &str| FAMILIES.into_iter().find(|family| family.eq_ignore_ascii_case(word));
-        let mut found = terms().filter_map(find_family);
+        let words: Vec<&str> = terms().collect();
+        let is_at = |family: &str, at: usize| {
+            let mut rest = words[at..].iter();
+            family.split(' ').all(|word| rest.next().is_some_and(|other| other.eq_ignore_ascii_case(word)))
+        };
+        let find_family = |at: usize| FAMILIES.into_iter().find(|family| is_at(family, at));
+        let mut found = (0..words.len()).filter_map(find_family);
         let family = found.next()?;
         if found.any(|other| other != family) {
             return None;
@@ -71,7 +107,11 @@ mod tests {
             ("Ascend 910B", Some("910B")),
             ("AMD Instinct MI300X", Some("MI300X")),
             ("8 H100 and 8 A100", None),
-            ("NVIDIA GeForce RTX 4090", None),
+            ("NVIDIA GeForce RTX 4090", Some("RTX 4090")),
+            ("NVIDIA RTX 6000 Ada Generation", Some("RTX 6000 Ada")),
+            ("NVIDIA RTX A6000", Some("RTX A6000")),
+            ("Quadro RTX 6000", None),
+            ("4090 MiB", None),
             ("", None),
         ] {
             assert_eq!(DeviceName::find(text).map(|name| name.to_string()).as_deref(), name, "{text}");

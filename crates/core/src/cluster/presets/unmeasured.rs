@@ -1,14 +1,17 @@
 //! Devices without measurements of their own: data-sheet figures with the curves of another device.
 
-use super::{Cluster, ClusterPreset, b200, borrowed, fitted, h100, infinity_fabric, mi300x, network, preset};
+mod boards;
+
+use super::{Cluster, ClusterPreset, a100, b200, borrowed, fitted, h100, infinity_fabric, mi300x, network, preset};
 use crate::cluster::{Curves, Device, Link, LinkCurve};
 
 /// Returns the presets in display order.
 pub(super) fn clusters() -> Vec<ClusterPreset> {
-    vec![
+    let mut all = vec![
         preset("h100-pcie", "H100 PCIe", h100_pcie(), pcie(64.0), network(25.0)),
         preset("h20", "H20", h20(), fitted::h100_nvlink(), network(50.0)),
         preset("l40s", "L40S", l40s(), pcie(32.0), network(25.0)),
+        preset("l20", "L20", l20(), pcie(32.0), network(25.0)),
         preset("b300", "B300", b300(270.0, 2250.0), fitted::b200_nvlink(), network(100.0)),
         in_rack("gb200-nvl72", "GB200 NVL72", gb200(), network(50.0)),
         in_rack("gb300-nvl72", "GB300 NVL72", b300(277.0, 2500.0), network(100.0)),
@@ -17,7 +20,9 @@ pub(super) fn clusters() -> Vec<ClusterPreset> {
         nodes_of(4, preset("tpu-v5p", "TPU v5p", tpu_v5p(), inter_chip(300.0), inter_chip(300.0))),
         preset("tpu-v6e", "TPU v6e", tpu_v6e(), inter_chip(224.0), inter_chip(224.0)),
         nodes_of(16, preset("trainium2", "Trainium2", trainium2(), inter_chip(512.0), network(25.0))),
-    ]
+    ];
+    all.extend(boards::clusters());
+    all
 }
 
 fn nodes_of(devices_per_node: u32, preset: ClusterPreset) -> ClusterPreset {
@@ -50,13 +55,39 @@ fn h20() -> Device {
 
 /// Ada board with GDDR6 and without NVLink.
 fn l40s() -> Device {
+    board(Rates { bf16_tflops: 362.0, fp8_tflops: Some(733.0), multiprocessors: 142, ..Rates::of_memory(48.0, 864.0) })
+}
+
+/// Ada board with a third of the peak of the L40S.
+fn l20() -> Device {
+    board(Rates { bf16_tflops: 119.5, fp8_tflops: Some(239.0), multiprocessors: 92, ..Rates::of_memory(48.0, 864.0) })
+}
+
+/// Data-sheet figures of a PCIe board: dense products with fp32 accumulation.
+#[derive(Debug, Clone, Copy)]
+struct Rates {
+    memory_gib: f64,
+    memory_gb_per_s: f64,
+    bf16_tflops: f64,
+    fp8_tflops: Option<f64>,
+    multiprocessors: u32,
+}
+
+impl Rates {
+    const fn of_memory(memory_gib: f64, memory_gb_per_s: f64) -> Self {
+        Self { memory_gib, memory_gb_per_s, bf16_tflops: 0.0, fp8_tflops: None, multiprocessors: 0 }
+    }
+}
+
+/// Board on PCIe 4.0 without NVLink, with the efficiencies of a typical device.
+fn board(rates: Rates) -> Device {
     let device = Device {
-        peak_tflops: 362.0,
-        fp8_tflops: Some(733.0),
-        multiprocessors: 142,
+        peak_tflops: rates.bf16_tflops,
+        fp8_tflops: rates.fp8_tflops,
+        multiprocessors: rates.multiprocessors,
         host_gb_per_s: Some(25.0),
         curves: Some(Curves::generic()),
-        ..h100(48.0, 864.0)
+        ..h100(rates.memory_gib, rates.memory_gb_per_s)
     };
     unmeasured(device, "a typical device")
 }

@@ -232,15 +232,21 @@ impl Module {
             return u64::from(self.projectors()) * u64::from(self.hidden) * width;
         }
         let merged = u64::from(self.merged_patches()) * u64::from(self.hidden);
-        u64::from(self.projectors()) * (merged * merged + merged + merged * width + width)
+        let inner = self.patch.and_then(|patch| patch.inner_width).map_or(merged, u64::from);
+        u64::from(self.projectors()) * (merged * inner + inner + inner * width + width)
     }
 
     /// Total number of parameters of an unvalidated module; `None` if a field is out of the valid
     /// range.
     pub fn checked_parameters(&self) -> Option<u64> {
         let Self { layers, hidden, heads, kv_heads, ffn, vocab, learned_positions, .. } = *self;
-        let patch =
-            self.patch.map_or(0, |patch| patch.patch_px.max(patch.projected_width.unwrap_or(0)).max(patch.deepstack));
+        let patch = self.patch.map_or(0, |patch| {
+            patch
+                .patch_px
+                .max(patch.projected_width.unwrap_or(0))
+                .max(patch.inner_width.unwrap_or(0))
+                .max(patch.deepstack)
+        });
         let others = [
             self.head_size.unwrap_or(1),
             self.moe.map_or(1, |moe| moe.experts.max(moe.expert_width.unwrap_or(0)).max(moe.shared_width)),

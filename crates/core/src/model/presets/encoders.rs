@@ -28,6 +28,7 @@ const fn images_with_169_tokens() -> Patch {
         tokens_per_image: 169,
         projected_width: None,
         deepstack: 0,
+        inner_width: None,
         pooled: false,
     }
 }
@@ -59,6 +60,7 @@ pub(super) fn internvit_6b() -> Module {
         tokens_per_image: 256,
         projected_width: None,
         deepstack: 0,
+        inner_width: None,
         pooled: false,
     };
     Module { norm: Norm::Rms, bias: Bias::None, ..vit("InternViT-6B", 48, 3200, 25, 12_800, patch) }
@@ -74,6 +76,7 @@ pub(super) fn internvit_300m(backbone_width: u32) -> Module {
         tokens_per_image: 256,
         projected_width: Some(backbone_width),
         deepstack: 0,
+        inner_width: None,
         pooled: false,
     };
     vit("InternViT-300M", 24, 1024, 16, 4096, patch)
@@ -98,6 +101,7 @@ const fn frame_pairs(backbone_width: u32, deepstack: u32) -> Patch {
         tokens_per_image: 196,
         projected_width: Some(backbone_width),
         deepstack,
+        inner_width: None,
         pooled: false,
     }
 }
@@ -111,6 +115,7 @@ pub(super) fn siglip_so400m() -> Module {
         tokens_per_image: 729,
         projected_width: None,
         deepstack: 0,
+        inner_width: None,
         pooled: false,
     };
     vit("SigLIP-SO400M", 27, 1152, 16, 4304, patch)
@@ -126,6 +131,7 @@ pub(super) fn dflop_siglip() -> Module {
         tokens_per_image: 196,
         projected_width: None,
         deepstack: 0,
+        inner_width: None,
         pooled: false,
     };
     vit("SigLIP 2.4B", 40, 2304, 48, 8608, patch)
@@ -139,6 +145,7 @@ pub(super) fn siglip_so400m_frames() -> Module {
         tokens_per_image: 196,
         projected_width: None,
         deepstack: 0,
+        inner_width: None,
         pooled: false,
     };
     vit("SigLIP-SO400M", 27, 1152, 16, 4304, patch)
@@ -153,6 +160,7 @@ pub(super) fn dflop_internvit() -> Module {
         tokens_per_image: 256,
         projected_width: None,
         deepstack: 0,
+        inner_width: None,
         pooled: false,
     };
     Module { norm: Norm::Rms, bias: Bias::None, ..vit("InternViT 3.7B", 30, 3200, 16, 12_800, patch) }
@@ -167,6 +175,7 @@ pub(super) fn qwen2_vl_encoder() -> Module {
         tokens_per_image: 256,
         projected_width: Some(3584),
         deepstack: 0,
+        inner_width: None,
         pooled: false,
     };
     Module { learned_positions: 0, ..vit("ViT 675M", 32, 1280, 16, 5120, patch) }

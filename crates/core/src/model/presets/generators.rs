@@ -20,6 +20,7 @@ pub(super) fn dit_xl_2() -> Module {
             tokens_per_image: 1,
             projected_width: None,
             deepstack: 0,
+            inner_width: None,
             pooled: false,
         }),
         diffusion: Some(Diffusion { text_tokens: 0, modulation: true }),

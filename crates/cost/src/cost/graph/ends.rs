@@ -194,9 +194,10 @@ fn projections(shape: &Shape<'_>) -> Vec<MatMul> {
     if shape.module.pools_patches() {
         return vec![product(rows, shape.h(), f64::from(width) / shape.t, shape.format())];
     }
-    let inner = merged * shape.h();
+    let input = merged * shape.h();
+    let inner = shape.module.patch.and_then(|patch| patch.inner_width).map_or(input, f64::from);
     vec![
-        product(rows, inner, inner / shape.t, shape.format()),
+        product(rows, input, inner / shape.t, shape.format()),
         product(rows, inner / shape.t, f64::from(width), shape.format()),
     ]
 }

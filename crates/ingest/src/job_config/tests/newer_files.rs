@@ -173,3 +173,39 @@ fn yaml_of_megatron_with_fp8_is_read() {
         assert!(job.not_modelled.is_empty() && job.unknown.is_empty(), "{job:?}");
     }
 }
+
+/// A recipe of Megatron-Bridge in Python states the stages of DeepSeek-V3 as lists of lists.
+#[test]
+fn recipes_of_megatron_bridge_state_uneven_stages() {
+    let recipe = |layout: &str| {
+        format!(
+            "from megatron.bridge import AutoBridge\n\n\ndef deepseek_v3_pretrain_config():\n    cfg = common()\n    \
+             cfg.model = AutoBridge.from_hf_pretrained(\"deepseek-ai/DeepSeek-V3\").to_megatron_provider(load_weights=False)\n    \
+             cfg.model.tensor_model_parallel_size = 2\n    cfg.model.pipeline_model_parallel_size = 8\n    \
+             cfg.model.expert_model_parallel_size = 32\n    cfg.model.sequence_parallel = True\n    \
+             cfg.model.seq_length = 4096\n    {layout}\n    cfg.train.global_batch_size = 4096\n    \
+             cfg.train.micro_batch_size = 1\n    return cfg\n"
+        )
+    };
+    let stages = vec![8, 8, 8, 8, 8, 8, 8, 5];
+    for layout in [
+        "cfg.model.pipeline_model_parallel_layout = (\n        [[\"embedding\"] + [\"decoder\"] * 8]\n        + [[\"decoder\"] * 8] * 6\n        \
+         + [[\"decoder\"] * 5 + [\"mtp\", \"loss\"]]\n    )",
+        "cfg.model.pipeline_model_parallel_layout = \"Et*8|(t*8|)*6t*5mL\"",
+        "set_deepseek_v3_pipeline_model_parallel_layout(cfg.model)",
+    ] {
+        let job = config(&recipe(layout));
+        assert_eq!(job.format, ConfigFormat::MegatronBridge);
+        let scenario = &job.scenario;
+        assert_eq!((scenario.layout.tensor, scenario.layout.pipeline), (Some(2), Some(8)), "{layout}");
+        assert_eq!(scenario.layers_per_stage, stages, "{layout}: {:?}", job.not_modelled);
+        assert_eq!((scenario.workload.global_batch, scenario.training.expert_parallel), (4096, 32));
+        assert!(job.unknown.is_empty(), "{:?}", job.unknown);
+    }
+    // The same as an override of a YAML file.
+    let yaml = "recipe: deepseek_v3_pretrain_config\nmodel:\n  tensor_model_parallel_size: 2\n  pipeline_model_parallel_size: 2\n  \
+                pipeline_model_parallel_layout: [[embedding, decoder], [decoder, decoder, loss]]\n  num_layers: 3\ntrain:\n  \
+                global_batch_size: 64\n  micro_batch_size: 1\n";
+    let job = config(yaml);
+    assert_eq!(job.scenario.layers_per_stage, [1, 2], "{:?} {:?}", job.not_modelled, job.unknown);
+}

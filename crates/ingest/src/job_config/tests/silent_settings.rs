@@ -171,3 +171,31 @@ fn the_first_qwen_counts_both_inputs_of_the_gate() {
     let billions = job.scenario.model.parameters() as f64 / 1e9;
     assert!((billions - 7.72).abs() < 0.01, "{billions}");
 }
+
+/// The example of verl for GRPO with Qwen3 8B on 8 devices of 80 GB.
+#[test]
+fn losses_of_verl_without_padding_work_in_place() {
+    let script = |entropy: &str, more: &str| {
+        with_model(&format!(
+            "python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo data.train_batch_size=1024 \\\n\
+             data.max_prompt_length=512 data.max_response_length=1024 actor_rollout_ref.model.use_remove_padding=True \\\n\
+             actor_rollout_ref.actor.ppo_mini_batch_size=256 actor_rollout_ref.actor.entropy_coeff={entropy} \\\n\
+             actor_rollout_ref.model.enable_gradient_checkpointing=True actor_rollout_ref.rollout.n=5 \\\n\
+             trainer.n_gpus_per_node=8 trainer.nnodes=1 {more}\n"
+        ))
+    };
+    let stated = "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=32";
+    let job = script("0", stated);
+    assert!(job.scenario.training.in_place_loss && job.scenario.layout.microbatch == Some(32));
+    assert!(job.not_modelled.iter().all(|sentence| !sentence.contains("loss")), "{:?}", job.not_modelled);
+    assert!(!script("0.001", stated).scenario.training.in_place_loss);
+    // 16,384 tokens of a microbatch are 10 sequences of 1,536 tokens; 1,280 / 8 sequences are 16 microbatches of them.
+    let dynamic =
+        "actor_rollout_ref.actor.use_dynamic_bsz=True actor_rollout_ref.actor.ppo_max_token_len_per_gpu=16384";
+    let job = script("0", dynamic);
+    assert_eq!(job.scenario.layout.microbatch, Some(10));
+    assert!(job.assumed.iter().any(|sentence| sentence.contains("10 sequences of 1536 tokens")), "{:?}", job.assumed);
+    // The members of a Ulysses group share a sequence: 32,768 tokens are 21 sequences, of which 20 divide the batch.
+    let job = script("0", &format!("{dynamic} actor_rollout_ref.actor.ulysses_sequence_parallel_size=2"));
+    assert_eq!((job.scenario.layout.microbatch, job.scenario.training.context_parallel), (Some(20), 2));
+}

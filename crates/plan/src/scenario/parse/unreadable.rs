@@ -1,16 +1,22 @@
 //! Finds the malformed field in a scenario and describes the expected value.
 
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::super::validate::range;
-use super::super::{FieldError, Scenario};
+use super::super::FieldError;
 
 /// Maximum values to try.
 const MAX_CANDIDATES: usize = 256;
 
-/// Returns the error if the document is not a scenario.
-pub(super) fn field_error(document: &Value) -> Option<FieldError> {
-    let (pointer, detail) = read(document)?;
+/// Returns the error if the document is not a `T`. `range` returns the range of the numbers of a field.
+pub(super) fn field_error<T: DeserializeOwned>(
+    document: &Value,
+    range: impl Fn(&str) -> Option<String>,
+) -> Option<FieldError> {
+    let (pointer, detail) = read::<T>(document)?;
+    if let Some(missing) = missing::<T>(document, &pointer, &detail) {
+        return Some(FieldError::new(&missing, "is missing".to_owned()));
+    }
     // Inside an enum that is tagged by `kind`, serde reports only the enclosing object. The
     // malformed value is the value whose replacement changes the error.
     let mut leaves = Vec::new();
@@ -21,16 +27,34 @@ pub(super) fn field_error(document: &Value) -> Option<FieldError> {
         let mut repaired = document.clone();
         let Some(value) = repaired.pointer_mut(leaf) else { return false };
         *value = Value::from(1);
-        read(&repaired).is_none_or(|(_, other)| other != detail)
+        read::<T>(&repaired).is_none_or(|(_, other)| other != detail)
     });
     let wrong = wrong.unwrap_or(&pointer);
-    Some(FieldError::new(wrong, user_message(&detail, || range(document, wrong))))
+    Some(FieldError::new(wrong, user_message(&detail, || range(wrong))))
 }
 
 /// Returns pointer and message for an error, or `None` if the document is valid.
-fn read(document: &Value) -> Option<(String, String)> {
-    let read = serde_path_to_error::deserialize::<_, Scenario>(document);
+fn read<T: DeserializeOwned>(document: &Value) -> Option<(String, String)> {
+    let read = serde_path_to_error::deserialize::<_, T>(document);
     read.err().map(|error| (super::pointer(error.path()), error.inner().to_string()))
+}
+
+/// Returns the pointer to a missing field. serde reports the last field that it has read, which can be deep inside a
+/// neighbour. The object that lacks the field encloses that one, and adding the field changes the error.
+fn missing<T: DeserializeOwned>(document: &Value, last: &str, detail: &str) -> Option<String> {
+    let name = detail.strip_prefix("missing field `")?.split('`').next()?;
+    let mut at = last;
+    loop {
+        let mut completed = document.clone();
+        let added = completed.pointer_mut(at).and_then(Value::as_object_mut);
+        if let Some(object) = added.filter(|object| !object.contains_key(name)) {
+            object.insert(name.to_owned(), Value::from(1));
+            if read::<T>(&completed).is_none_or(|(_, other)| other != detail) {
+                return Some(format!("{at}/{}", name.replace('~', "~0").replace('/', "~1")));
+            }
+        }
+        at = &at[..at.rfind('/')?];
+    }
 }
 
 /// Collects pointers to scalar values below a value, except `kind` tags.
@@ -107,6 +131,26 @@ mod tests {
             ("missing field `nodes`", "missing field `nodes`"),
         ] {
             assert_eq!(user_message(message, || None), expected);
+        }
+    }
+
+    #[test]
+    fn missing_fields_have_a_location() {
+        let without = |parent: &str, key: &str| {
+            let mut document: Value = serde_json::from_str(EXAMPLE).unwrap();
+            document.pointer_mut(parent).unwrap().as_object_mut().unwrap().remove(key);
+            let errors = crate::scenario::parse(&document.to_string()).unwrap_err();
+            assert_eq!(errors[0].detail, "is missing", "{errors:?}");
+            errors[0].pointer.clone()
+        };
+        for (parent, key) in [
+            ("", "planners"),
+            ("", "workload"),
+            ("/cluster", "nodes"),
+            ("/cluster/inter_node", "gb_per_s"),
+            ("/workload", "samples"),
+        ] {
+            assert_eq!(without(parent, key), format!("{parent}/{key}"));
         }
     }
 

@@ -113,14 +113,22 @@ fn items(module: &Module, at: &str, ranges: &mut Ranges<'_>) {
     } else if module.video.is_some() && (module.patch.is_some() || module.audio.is_some()) {
         ranges.refuse(&video, "a generator makes images or video, not both".to_owned());
     }
-    if let Some(Patch { patch_px, patches_per_image, tokens_per_image, projected_width, deepstack, pooled }) =
-        module.patch
-    {
+    if let Some(own) = module.patch {
+        let Patch { patch_px, patches_per_image, tokens_per_image, projected_width, inner_width, deepstack, pooled } =
+            own;
         ranges.integer(&format!("{patch}/patch_px"), patch_px, 1, 256, " px");
         ranges.integer(&format!("{patch}/patches_per_image"), patches_per_image, 1, 1_048_576, "");
         ranges.integer(&format!("{patch}/tokens_per_image"), tokens_per_image, 1, 1_048_576, "");
         if let Some(width) = projected_width {
             ranges.integer(&format!("{patch}/projected_width"), width, 16, 131_072, "");
+        }
+        if let Some(width) = inner_width {
+            ranges.integer(&format!("{patch}/inner_width"), width, 16, 131_072, "");
+            if projected_width.is_none() || pooled {
+                let detail =
+                    "only the MLP of a projector has an inner width: it needs a projector width, without averaging";
+                ranges.refuse(&format!("{patch}/inner_width"), detail.to_owned());
+            }
         }
         ranges.integer(&format!("{patch}/deepstack"), deepstack, 0, 64, "");
         if pooled && projected_width.is_none() {
