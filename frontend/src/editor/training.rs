@@ -258,7 +258,7 @@ pub(crate) const MOMENTS: [(&str, &str); MomentFormat::ALL.len()] =
 pub(crate) const EXECUTION: [(&str, &str); 4] =
     [("", "As usual in the framework"), ("eager", "Eager"), ("compiled", "Compiled"), ("cuda_graph", "CUDA graph")];
 
-const ADVANCED: [&str; 23] = [
+const ADVANCED: [&str; 24] = [
     "/training/recompute_modules",
     "/training/expert_tensor_parallel",
     "/training/expert_overlap",

@@ -116,7 +116,11 @@ pub(super) fn meaning(text: &str) -> Meaning {
     };
     let Some(unit) = unit else { return Meaning::Known(Heading { column, factor: 1.0 }) };
     // Gb/s and GB/s differ by a factor of 8. Only the case of the letters distinguishes them.
-    let unit = if unit == "Gb/s" { "gbit/s".to_owned() } else { unit.replace(' ', "").to_ascii_lowercase() };
+    let unit = match unit {
+        "Gb/s" => "gbit/s".to_owned(),
+        "GBps" => "gb/s".to_owned(),
+        _ => unit.replace(' ', "").to_ascii_lowercase(),
+    };
     let known = UNITS.iter().find(|(name, columns, _)| *name == unit && columns.contains(&column));
     known.map_or(Meaning::Unknown, |&(_, _, factor)| Meaning::Known(Heading { column, factor }))
 }
@@ -232,6 +236,8 @@ mod tests {
         };
         assert!((factor("Network bandwidth (Gb/s)") - 0.125).abs() < 1e-12);
         assert!((factor("Network bandwidth (GB/s)") - 1.0).abs() < 1e-12);
+        assert!((factor("Network bandwidth (GBps)") - 1.0).abs() < 1e-12);
+        assert!((factor("Network bandwidth (Gbps)") - 0.125).abs() < 1e-12);
         assert!((factor("Host memory [GB]") - 0.931_322_6).abs() < 1e-6);
     }
 

@@ -192,8 +192,13 @@ fn gains(
     if is_refined {
         let refined_s = fastest_of(&[winner], false);
         let ingredient = format!("{} with refined settings", winner.short_title());
-        let opponent = if common_s <= usual_s { winner.short_title() } else { usual_name };
-        gains.push(Gain::new(&ingredient, opponent, common_s.min(usual_s), refined_s));
+        // The strongest opponent can be another planner.
+        let common = screened.iter().find(|candidate| candidate.step <= common_steps);
+        let opponent_s = common.map_or(f64::INFINITY, Screened::seconds);
+        let is_own = common.is_some_and(|common| common.planner == winner);
+        let opponent =
+            if is_own { winner.short_title() } else { "the fastest planner with settings that all planners try" };
+        gains.push(Gain::new(&ingredient, opponent, opponent_s, refined_s));
     }
     Ok(gains.into_iter().flatten().filter(|gain| gain.opponent_s > gain.iteration_s * (1.0 + MIN_GAIN)).collect())
 }

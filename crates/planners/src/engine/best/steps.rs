@@ -261,18 +261,23 @@ fn has_equal_sequences(batches: Batches<'_>) -> bool {
     sequences.next().is_none_or(|first| sequences.all(|other| other == first))
 }
 
-/// Plans the sizing batch with 1F1B and reports the plan, before searches that take seconds. If no plan fits and
-/// recomputation is free, it recomputes all layers. Returns the iteration time in s.
+/// Plans the sizing batch with 1F1B and reports the plan, before searches that take seconds. As long as no plan fits,
+/// it adds free settings that save memory. Returns the iteration time in s.
 pub(in super::super) fn report_draft(
     context: PlanningContext<'_>,
     observer: &mut dyn Observer,
 ) -> Result<Option<f64>, PlanError> {
-    let planner = PlannerKind::OneFOneB;
-    let own = PlanSettings::from_scenario(context.scenario);
+    let (planner, scenario) = (PlannerKind::OneFOneB, context.scenario);
+    let own = PlanSettings::from_scenario(scenario);
     let mut settings = vec![own];
-    if context.scenario.is_free(FreeSetting::Recompute) {
-        settings.push(own.with_recompute(Recompute::Full, None));
-    }
+    let mut extend = |setting: FreeSetting, change: &dyn Fn(PlanSettings) -> PlanSettings| {
+        if scenario.is_free(setting) {
+            settings.push(change(settings[settings.len() - 1]));
+        }
+    };
+    extend(FreeSetting::Recompute, &|settings| settings.with_recompute(Recompute::Full, None));
+    extend(FreeSetting::Zero, &|settings| PlanSettings { zero: 3, ..settings });
+    extend(FreeSetting::OptimizerOffload, &|settings| PlanSettings { optimizer_offload: 1.0, ..settings });
     observer.progress(PlannerKind::Best, "looking for a first plan", 0, 1);
     for settings in settings {
         let drafted = screen(PlanningContext { planner, ..context }, &[settings], observer)?;
