@@ -419,7 +419,7 @@ mod tests {
     fn a_loss_in_place_has_one_copy_of_the_logits() {
         let bytes = |in_place_loss, execution| {
             let framework = Framework::HuggingFace;
-            Training { framework, execution, in_place_loss, ..Training::default() }.profile().logit_bytes
+            Training { in_place_loss, framework, execution, ..Training::default() }.profile().logit_bytes
         };
         for execution in [None, Some(Execution::Compiled)] {
             assert!((bytes(false, execution) - 16.0).abs() < 1e-12 && (bytes(true, execution) - 2.0).abs() < 1e-12);

@@ -54,7 +54,11 @@ pub(super) fn candidates_of(
             activation_offload: if is_offload_free { 0.0 } else { own.activation_offload },
             ..settings.with_recompute(own.recompute, own.recompute_layers)
         },
-        PlannerFamily::Best | PlannerFamily::Static | PlannerFamily::WaitFree | PlannerFamily::PipeWeaver => *settings,
+        PlannerFamily::Best
+        | PlannerFamily::Static
+        | PlannerFamily::WaitFree
+        | PlannerFamily::PipeWeaver
+        | PlannerFamily::Dflop => *settings,
         PlannerFamily::ContextParallel | PlannerFamily::Strategies => PlanSettings {
             context_parallel: own.context_parallel,
             context_exchange: own.context_exchange,
@@ -69,7 +73,6 @@ pub(super) fn candidates_of(
             expert_tensor_parallel: own.expert_tensor_parallel,
             ..*settings
         },
-        PlannerFamily::Dflop => *settings,
     };
     let mut restricted: Vec<PlanSettings> = Vec::new();
     for settings in candidates.iter().map(restrict) {
