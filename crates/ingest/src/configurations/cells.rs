@@ -49,6 +49,10 @@ impl<'t> Cells<'t> {
         let Some(text) = self.text(column) else { return Ok(None) };
         let number = parse(text).filter(|number| number.fract() == 0.0);
         let Some(number) = number else { return refuse(column, format!("{} is not a whole number", quoted(text))) };
+        if text.contains('.') && text.rsplit('.').next().is_some_and(|group| group.len() == 3) {
+            let plain = text.replace('.', "");
+            return refuse(column, format!("{} is {number} or {plain}; write it without a point", quoted(text)));
+        }
         let (min, max) = if let Holds::Integer(min, max) = column.holds { (min, max) } else { (0, u32::MAX) };
         if number < f64::from(min) || number > f64::from(max) {
             return refuse(column, format!("{} is not in {min} to {max}", clipped(text)));
@@ -62,6 +66,10 @@ impl<'t> Cells<'t> {
         let Some(number) = parse(text).map(|number| number * self.factor(column)) else {
             return refuse(column, format!("{} is not a number", quoted(text)));
         };
+        if text.contains(',') {
+            let (point, plain) = (text.replace(',', "."), text.replace(',', ""));
+            return refuse(column, format!("{} is {point} or {plain}; write it without a comma", quoted(text)));
+        }
         match column.holds {
             Holds::Number(min, max) if number < min || number > max => {
                 refuse(column, format!("{} is not in {min} to {max}", clipped(text)))

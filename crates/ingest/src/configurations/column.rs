@@ -108,7 +108,7 @@ pub(super) const RECOMPUTE: Column = word("recompute", &["none", "selective", "o
 pub(super) const RECOMPUTE_LAYERS: Column =
     integer("recompute_layers", 1, 1024, "all layers of a stage; needs recompute full");
 pub(super) const SEQUENCE_PARALLEL: Column = flag("sequence_parallel", "true if tp > 1 and the framework has it");
-pub(super) const ZERO: Column = integer("zero", 0, 3, "1 if dp x cp > 1, else 0");
+pub(super) const ZERO: Column = integer("zero", 0, 3, "1 if dp x cp > 1 (3 with framework torchtitan or fsdp), else 0");
 pub(super) const SHARD_DEGREE: Column = integer("shard_degree", 1, 131_072, "dp x cp; needs zero >= 1");
 pub(super) const CHUNKED_LOSS: Column = flag("chunked_loss", "false");
 pub(super) const IN_PLACE_LOSS: Column = flag("in_place_loss", "false");

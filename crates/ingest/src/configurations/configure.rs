@@ -151,7 +151,13 @@ fn framework(cells: Cells<'_>, is_fsdp: bool) -> Result<Framework, Rejection> {
 fn zero(cells: Cells<'_>, degrees: Degrees, framework: Framework, is_fsdp: bool) -> Result<u32, Rejection> {
     let replicated = degrees.data > 1 || degrees.context > 1;
     let given = stated_zero(cells)?;
-    Ok(match (is_fsdp, given) {
+    // torchtitan and FSDP shard everything over the replicas, unless the row says otherwise.
+    let is_sharded_by_default = matches!(framework, Framework::Torchtitan | Framework::Fsdp)
+        && cells.text(FRAMEWORK).is_some()
+        && cells.text(FSDP).is_none()
+        && given.is_none()
+        && replicated;
+    Ok(match (is_fsdp || is_sharded_by_default, given) {
         (true, _) if framework == Framework::Torchtitan && degrees.pipeline > 1 => 1,
         (true, Some(stage)) if stage < 2 => {
             return refuse(ZERO, format!("{stage} contradicts fsdp true, which shards weights"));

@@ -110,6 +110,10 @@ pub(super) fn meaning(text: &str) -> Meaning {
     }
     let (name, unit) = split_unit(text);
     let plain = key(name);
+    // `# micro batch` is a number of microbatches, not their size.
+    if plain == "microbatch" && is_count(name) {
+        return Meaning::Unknown;
+    }
     let Some(column) = column(&plain) else {
         let several = AMBIGUOUS.iter().find(|(names, _)| names.contains(&plain.as_str()));
         return several.map_or(Meaning::Unknown, |(_, columns)| Meaning::Ambiguous(columns));
@@ -149,6 +153,13 @@ fn split_unit(text: &str) -> (&str, Option<&str>) {
         }
     }
     (text, None)
+}
+
+/// True if a name starts with a word of counts and does not end with `size`, for example `# micro batch`.
+fn is_count(name: &str) -> bool {
+    let lower = name.trim().to_lowercase();
+    (lower.starts_with('#') || lower.starts_with("n ") || lower.starts_with("n_") || lower.starts_with("num"))
+        && !lower.contains("size")
 }
 
 /// Returns letters and digits in lower case, without words of counts: `# of GPUs`, `num_gpus` and `n_gpus` are `gpus`.
@@ -215,7 +226,19 @@ mod tests {
 
     #[test]
     fn unclear_headers_name_no_column() {
-        for text in ["step time (s)", "Memory (GB)", "Model size", "notes", "", "#", "n", "Seq Len (s)", "tokens/s"] {
+        for text in [
+            "# micro batch",
+            "num_microbatch",
+            "step time (s)",
+            "Memory (GB)",
+            "Model size",
+            "notes",
+            "",
+            "#",
+            "n",
+            "Seq Len (s)",
+            "tokens/s",
+        ] {
             assert_eq!(meaning(text), Meaning::Unknown, "{text}");
         }
         for (text, columns) in [

@@ -209,7 +209,6 @@ fn degrees(keys: &mut Keys, settings: &mut Settings, layers: Option<u32>) -> Res
     let tensor = settings.tensor.unwrap_or(1);
     if let Some(degree) = keys.count(&["expert-tensor-parallel-size"], "tensor parallelism of experts")?
         && degree != tensor
-        && keys.has("num-experts")
     {
         settings.expert_tensor = (degree == 1).then_some(1);
         if degree > 1 {

@@ -38,7 +38,10 @@ pub(super) fn read(keys: &mut Keys, settings: &mut Settings, layers: Option<u32>
         Some(layers) if stages > 1 && ends != Ends::Equal => {
             settings.layers_per_stage = ends.layers_of_stages(layers, stages, settings.chunks.unwrap_or(1))?;
         }
-        _ => settings.has_uneven_stages |= ends != Ends::Equal,
+        _ => {
+            settings.has_uneven_stages |= ends != Ends::Equal;
+            settings.stage_ends = Some(ends).filter(|&ends| ends != Ends::Equal);
+        }
     }
     let method = keys.text(&["pp-partition-method"], "layers of the stages").unwrap_or_default();
     match (method.trim(), layers) {
@@ -61,7 +64,7 @@ pub(super) fn read(keys: &mut Keys, settings: &mut Settings, layers: Option<u32>
 
 /// Layers of the first and last pipeline rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Ends {
+pub(super) enum Ends {
     Equal,
     /// Stated numbers of layers; the ranks between have equal numbers.
     Stated {
@@ -77,8 +80,9 @@ enum Ends {
 
 impl Ends {
     fn read(keys: &mut Keys) -> Result<Self, JobConfigError> {
-        let first = keys.count(&[FIRST], "layers of the stages")?;
-        let last = keys.count(&[LAST], "layers of the stages")?;
+        // Megatron-Core has other names in its configuration of a transformer.
+        let first = keys.count(&[FIRST, "num-layers-in-first-pipeline-stage"], "layers of the stages")?;
+        let last = keys.count(&[LAST, "num-layers-in-last-pipeline-stage"], "layers of the stages")?;
         let mut counts = |name| u32::from(keys.flag(&[name], "layers of the stages").unwrap_or(false));
         let input = counts("account-for-embedding-in-pipeline-split");
         let output = counts("account-for-loss-in-pipeline-split");
@@ -114,7 +118,7 @@ impl Ends {
     }
 
     /// Layers of each stage, in the order of the forward pass.
-    fn layers_of_stages(self, layers: u32, ranks: u32, chunks: u32) -> Result<Vec<u32>, JobConfigError> {
+    pub(super) fn layers_of_stages(self, layers: u32, ranks: u32, chunks: u32) -> Result<Vec<u32>, JobConfigError> {
         let middle = self.layers_of_rank(layers, ranks)?;
         let of_rank = |rank: u32| match self {
             Self::Stated { first: Some(first), .. } if rank == 0 => first,

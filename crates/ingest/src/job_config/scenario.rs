@@ -27,7 +27,10 @@ pub(super) fn build(
     let workload = workload(&model, settings, replicas, keys);
     let title = name.rsplit(['/', '\\']).next().filter(|title| !title.is_empty());
     let activation_offload = settings.offloaded_activations(model.layers());
-    let training = Training { activation_offload, ..training(format, settings, &cluster, keys) };
+    let mut training = Training { activation_offload, ..training(format, settings, &cluster, keys) };
+    if model.modules.iter().all(|module| module.moe.is_none()) {
+        training.expert_tensor_parallel = None;
+    }
     let microbatch = match settings.batch {
         Batch::Whole(batch) if settings.microbatch.is_none() => Some((batch / replicas.max(1)).max(1)),
         _ => settings.microbatch,
@@ -60,8 +63,9 @@ pub(super) fn build(
         }
     }
     let stages = layout.pipeline.unwrap_or(1).saturating_mul(layout.chunks.unwrap_or(1));
-    let is_applied = stages > 1 && settings.layers_per_stage.iter().sum::<u32>() == model.layers();
-    let is_free = !is_applied && (settings.has_uneven_stages || !settings.layers_per_stage.is_empty());
+    let layers_per_stage = layers_per_stage(settings, &model, keys);
+    let is_applied = stages > 1 && layers_per_stage.iter().sum::<u32>() == model.layers();
+    let is_free = !is_applied && (settings.has_uneven_stages || !layers_per_stage.is_empty());
     Scenario {
         schema: SCHEMA.to_owned(),
         title: title.map(str::to_owned),
@@ -71,13 +75,25 @@ pub(super) fn build(
         training,
         layout,
         free: if is_free && stages > 1 { vec![FreeSetting::LayersPerStage] } else { Vec::new() },
-        layers_per_stage: if is_applied { settings.layers_per_stage.clone() } else { Vec::new() },
+        layers_per_stage: if is_applied { layers_per_stage } else { Vec::new() },
         search: SearchSettings::default(),
         planners: planners(settings.schedule, &layout),
         seed: 0,
         iterations: 4,
         profiles: Vec::new(),
     }
+}
+
+/// Returns the stated layers of each stage, with those of the first and last rank if the model is stated by name.
+fn layers_per_stage(settings: &Settings, model: &Model, keys: &mut Keys) -> Vec<u32> {
+    let ranks = settings.pipeline.unwrap_or(1);
+    let Some(ends) = settings.stage_ends.filter(|_| ranks > 1 && model.modules.len() == 1) else {
+        return settings.layers_per_stage.clone();
+    };
+    ends.layers_of_stages(model.layers(), ranks, settings.chunks.unwrap_or(1)).unwrap_or_else(|error| {
+        keys.not_modelled(format!("The layers of the first and last stage are not applied: {error}."));
+        Vec::new()
+    })
 }
 
 /// Returns the job's schedule first, then alternatives.

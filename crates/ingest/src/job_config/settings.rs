@@ -10,6 +10,7 @@ use planner::training::{
 
 use super::JobConfigError;
 use super::keys::Keys;
+use super::megatron_stages::Ends;
 
 /// Devices of a node that the file does not describe.
 pub(super) const NODE: u32 = 8;
@@ -34,6 +35,8 @@ pub(super) struct Settings {
     pub(super) pipeline: Option<u32>,
     /// Layers of each stage, PP x VPP numbers. Empty: as the framework splits them.
     pub(super) layers_per_stage: Vec<u32>,
+    /// Layers of the first and last rank, if the file does not state those of the model.
+    pub(super) stage_ends: Option<Ends>,
     /// The file states uneven stages whose numbers of layers are not known.
     pub(super) has_uneven_stages: bool,
     /// Framework, if it differs from that of the format.

@@ -243,8 +243,7 @@ impl<'a> LayoutSearch<'a> {
             let key = (group[0].microbatch, Composition::Consecutive);
             let Some((_, batch)) = microbatches.iter().find(|(known, _)| *known == key) else { continue };
             let table = self.table(group[0].tensor, &batch.loads);
-            // An assignment of layers to stages takes longer than this bound.
-            let whole = self.stage_work(&table, self.planner.min_relative_work(), &whole_model(self.scenario));
+            let whole = self.whole_work(&table);
             for &layout in group {
                 let mean = mean_bound(whole, table.microbatches(), layout);
                 if mean >= self.ceiling {
@@ -299,6 +298,16 @@ impl<'a> LayoutSearch<'a> {
         let share = self.planner.min_relative_work();
         let by_settings = if follows_settings { share * table.stage_work(ranges) } else { 0.0 };
         if chooses { by_settings.max(strategy_share * table.min_strategy_work(ranges)) } else { by_settings }
+    }
+
+    /// Returns a lower bound on the work of all layers, for any assignment to stages, in seconds.
+    fn whole_work(&self, table: &LayerTable<'_>) -> f64 {
+        let training = &self.scenario.training;
+        // Every stage recomputes some layers. A recomputed layer can take less time than one that waits for the host.
+        if training.recompute_layers.is_some() && training.activation_offload > 0.0 {
+            return 0.0;
+        }
+        self.stage_work(table, self.planner.min_relative_work(), &whole_model(self.scenario))
     }
 
     /// Simulates open candidates in ascending bound order, until no bound is below the lowest time.

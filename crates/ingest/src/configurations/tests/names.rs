@@ -44,7 +44,21 @@ fn a_framework_can_name_the_stage_of_zero() {
         stage(&[("dp", "8"), deepspeed, ("zero", "2")]),
         Err("zero: 2 contradicts the framework, which names stage 3".to_owned())
     );
+    assert_eq!(stage(&[("dp", "8"), ("framework", "torchtitan")]), Ok((Framework::Torchtitan, 3)));
+    assert_eq!(stage(&[("dp", "8"), ("framework", "FSDP2"), ("zero", "2")]), Ok((Framework::Fsdp, 2)));
+    assert_eq!(stage(&[("dp", "8"), ("framework", "fsdp"), ("fsdp", "false")]), Ok((Framework::Fsdp, 1)));
     assert_eq!(stage(&[("zero", "ZeRO-4")]), Err("zero: \"ZeRO-4\" is none of 0 to 3".to_owned()));
+}
+
+#[test]
+fn separators_of_thousands_are_not_decimal_points() {
+    let says = |column: (&str, &str)| with(&[column]).unwrap_err();
+    assert_eq!(says(("seq_len", "16.000")), "seq_len: \"16.000\" is 16 or 16000; write it without a point");
+    assert_eq!(
+        says(("network_gb_per_s", "\"12,500\"")),
+        "network_gb_per_s: \"12,500\" is 12.500 or 12500; write it without a comma"
+    );
+    assert!(with(&[("seq_len", "\"16,000\"")]).is_ok() && with(&[("seq_len", "2048.0")]).is_ok());
 }
 
 #[test]

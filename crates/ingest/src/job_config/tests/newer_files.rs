@@ -209,3 +209,33 @@ fn recipes_of_megatron_bridge_state_uneven_stages() {
     let job = config(yaml);
     assert_eq!(job.scenario.layers_per_stage, [1, 2], "{:?} {:?}", job.not_modelled, job.unknown);
 }
+
+/// The model is stated by name, so its layers and experts are known after the degrees.
+#[test]
+fn stages_and_expert_degrees_apply_to_models_by_name() {
+    let recipe = |model: &str, settings: &str| {
+        config(&format!(
+            "from megatron.bridge import AutoBridge\n\n\ndef pretrain_config():\n    cfg = common()\n    \
+             cfg.model = AutoBridge.from_hf_pretrained(\"{model}\").to_megatron_provider(load_weights=False)\n    \
+             cfg.model.tensor_model_parallel_size = 4\n    {settings}\n    cfg.model.seq_length = 4096\n    \
+             cfg.train.global_batch_size = 128\n    cfg.train.micro_batch_size = 1\n    return cfg\n"
+        ))
+    };
+    let uneven = "cfg.model.pipeline_model_parallel_size = 4\n    cfg.model.num_layers_in_first_pipeline_stage = 14\n    \
+                  cfg.model.num_layers_in_last_pipeline_stage = 18";
+    let job = recipe("meta-llama/Meta-Llama-3.1-70B", uneven);
+    assert_eq!(job.scenario.layers_per_stage, [14, 24, 24, 18], "{:?}", job.not_modelled);
+    assert!(job.unknown.is_empty(), "{:?}", job.unknown);
+    let experts = "cfg.model.expert_model_parallel_size = 8\n    cfg.model.expert_tensor_parallel_size = 1";
+    assert_eq!(recipe("Qwen/Qwen3-30B-A3B", experts).scenario.training.expert_tensor_parallel, Some(1));
+    assert_eq!(recipe("meta-llama/Meta-Llama-3.1-70B", experts).scenario.training.expert_tensor_parallel, None);
+
+    let verl = "python3 -m verl.trainer.main_ppo --config-name='ppo_megatron_trainer.yaml' data.train_batch_size=512 \
+                data.max_prompt_length=1024 data.max_response_length=3072 actor_rollout_ref.model.path=Qwen/Qwen3-8B \
+                actor_rollout_ref.actor.ppo_mini_batch_size=128 actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=1 \
+                actor_rollout_ref.actor.megatron.pipeline_model_parallel_size=2 \
+                +actor_rollout_ref.actor.megatron.override_transformer_config.num_layers_in_first_pipeline_stage=17 \
+                trainer.n_gpus_per_node=8 trainer.nnodes=2\n";
+    let job = config(verl);
+    assert_eq!(job.scenario.layers_per_stage, [17, 19], "{:?} {:?}", job.not_modelled, job.unknown);
+}

@@ -1,6 +1,5 @@
 //! Settings that change the job and were read wrongly, or not at all, without a note.
 
-use planner::scenario::FreeSetting;
 use planner::training::AttentionKernel;
 
 use super::*;
@@ -47,7 +46,7 @@ fn verl_overrides_fields_of_megatron_core() {
     );
     let training = &job.scenario.training;
     assert_eq!((training.recompute, (100.0 * training.optimizer_offload) as u32), (Recompute::Full, 50));
-    assert!(job.scenario.is_free(planner::scenario::FreeSetting::LayersPerStage), "{:?}", job.scenario.free);
+    assert_eq!(job.scenario.layers_per_stage, [11, 11, 10]);
     assert_eq!(job.unknown, ["actor_rollout_ref.actor.megatron.override_transformer_config.made_up_field"]);
 }
 
@@ -145,9 +144,10 @@ fn performance_scripts_of_megatron_bridge_state_what_recipes_do() {
     assert!(!off.scenario.training.sequence_parallel);
     let sharded = command("-mr llama3_70b -g gb300 -ng 64 -gb 256 -tp 1 -pp 1 -ep 1 --use_megatron_fsdp true");
     assert_eq!(sharded.scenario.training.zero_stage(), 3);
-    // 126 layers do not divide by 64 stages.
+    // 126 layers do not divide by 64 stages. The embedding and the output head count as layers.
     let uneven = command("-mr llama31_405b -g h100 -ng 1024 -gb 512 -tp 8 -pp 8 -vp 8 -ep 1");
-    assert!(uneven.scenario.is_free(FreeSetting::LayersPerStage), "{:?}", uneven.scenario.free);
+    let stages = &uneven.scenario.layers_per_stage;
+    assert_eq!((stages.len(), stages[0], stages[1], stages[63]), (64, 1, 2, 1), "{:?}", uneven.not_modelled);
 }
 
 #[test]
