@@ -118,6 +118,7 @@ fn megatron_of_swift() {
             ("pp 1", &["--pipeline_model_parallel_size 1"]),
             ("layout", &["--micro_batch_size 1", "--tensor_model_parallel_size 1"]),
             ("cp ring", &["--context_parallel_size 2"]),
+            ("ep 2", &["--expert_model_parallel_size 2"]),
             ("full", &["--recompute_granularity full", "--recompute_method uniform", "--recompute_num_layers 1"]),
             ("full 8", &["--recompute_granularity full", "--recompute_method block", "--recompute_num_layers 8"]),
             ("hybrid 2", &["--num_distributed_optimizer_instances 2"]),
