@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub struct Gain {
     /// Ingredient, for example "free settings".
     pub ingredient: String,
-    /// Opponent, for example "the best static schedule".
+    /// Opponent, for example "1F1B or interleaved".
     pub opponent: String,
     /// Iteration time of the opponent in s.
     pub opponent_s: f64,
