@@ -1,11 +1,13 @@
 //! Training settings that affect time and memory.
 
 mod cost_override;
+mod fp8;
 mod framework;
 mod optimizer;
 mod recompute;
 
 pub use cost_override::{AtDegrees, CostOverride, LAYER, OverridePhase};
+pub use fp8::{Conversion, Fp8Recipe};
 pub use framework::{Execution, Experts, Framework, Kernels, Profile, Shards, StageRule};
 pub use optimizer::{MasterWeights, MomentFormat, Optimizer};
 pub use recompute::{RecomputedModule, RecomputedModules};
@@ -51,9 +53,16 @@ pub struct Training {
     /// Fraction of stored activations offloaded to host memory until the backward, 0 to 1.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub activation_offload: f64,
-    /// Number format of matrix products. With fp8, weights and activations are bf16.
+    /// Number format of matrix products. With fp8, activations are bf16, and weights unless `fp8_weights` is true.
     #[serde(default, skip_serializing_if = "is_default")]
     pub precision: Precision,
+    /// Scaling of fp8 values. Default: as usual in the framework.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fp8_recipe: Option<Fp8Recipe>,
+    /// With fp8: the weights of linear layers are stored and gathered in fp8 (`--fp8-param-gather` of Megatron-LM, fp8
+    /// all-gather of torchao). The master weights do not change.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub fp8_weights: bool,
     /// ZeRO stage, 0 to 3. Stage 1 shards optimizer state over the data-parallel group, stage 2
     /// also gradients, stage 3 also weights. Default: 1 if the distributed optimizer is enabled,
     /// otherwise 0.
@@ -283,6 +292,8 @@ impl Default for Training {
             dispatch_by_node: false,
             chunked_loss: false,
             in_place_loss: false,
+            fp8_recipe: None,
+            fp8_weights: false,
             framework: Framework::default(),
             execution: None,
             optimizer: Optimizer::default(),

@@ -87,6 +87,9 @@ pub(super) fn TrainingSection() -> impl IntoView {
                 <CheckField pointer="/training/dispatch_by_node" label="Send each token to a node only once (as DeepEP)" />
                 <CheckField pointer="/training/overlapped_backward" label="Overlap TP all-reduce with the weight gradient" when_absent=true />
                 <h4>"Kernels"</h4>
+                <SelectField pointer="/training/fp8_recipe" label="Scaling of fp8" options=&FP8_RECIPES />
+                <CheckField pointer="/training/fp8_weights" label="Weights of layers in fp8" />
+                <p class="hint">"Both need the precision \u{201c}fp8 products\u{201d}. Master weights do not change."</p>
                 <SelectField pointer="/training/execution" label="Execution" options=&EXECUTION />
                 <p class="hint">"The framework sets kernels (fused or eager), memory of the loss and host time. \u{201c}Execution\u{201d} overrides the kernels."</p>
                 <CheckField pointer="/training/chunked_loss" label="Loss in chunks, without stored logits (as Liger-Kernel)" />
@@ -258,7 +261,17 @@ pub(crate) const MOMENTS: [(&str, &str); MomentFormat::ALL.len()] =
 pub(crate) const EXECUTION: [(&str, &str); 4] =
     [("", "As usual in the framework"), ("eager", "Eager"), ("compiled", "Compiled"), ("cuda_graph", "CUDA graph")];
 
-const ADVANCED: [&str; 24] = [
+/// Recipes of fp8: value, title. Without a value, the framework decides.
+const FP8_RECIPES: [(&str, &str); 6] = [
+    ("", "As usual in the framework"),
+    ("delayed", "Delayed, by tensor"),
+    ("tensorwise", "Current, by tensor"),
+    ("rowwise", "By row"),
+    ("blockwise", "By block of 128"),
+    ("mxfp8", "MXFP8, by 32 values"),
+];
+
+const ADVANCED: [&str; 26] = [
     "/training/recompute_modules",
     "/training/expert_tensor_parallel",
     "/training/expert_overlap",
@@ -272,6 +285,8 @@ const ADVANCED: [&str; 24] = [
     "/training/zero",
     "/training/shard_degree",
     "/training/parameter_offload",
+    "/training/fp8_recipe",
+    "/training/fp8_weights",
     "/training/chunked_loss",
     "/training/in_place_loss",
     "/training/gradients",

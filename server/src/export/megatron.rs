@@ -10,8 +10,8 @@ use planner::model::{Bias, Module, ModuleRole, Norm};
 use planner::outcome::{BatchSummary, Planned, is_even, layer_counts};
 use planner::scenario::{PlannerKind, Scenario};
 use planner::training::{
-    AttentionKernel, ContextExchange, GradientFormat, MasterWeights, MomentFormat, Optimizer, Precision, Recompute,
-    Training,
+    AttentionKernel, ContextExchange, Fp8Recipe, GradientFormat, MasterWeights, MomentFormat, Optimizer, Precision,
+    Recompute, Training,
 };
 
 /// Reason why a plan cannot be exported.
@@ -194,12 +194,22 @@ fn model(module: &Module, context: u32, tensor: u32) -> Vec<String> {
     lines
 }
 
+/// Arguments of fp8 products. Megatron-LM has no scale per row.
+fn fp8(training: &Training) -> String {
+    let recipe = match training.used_recipe() {
+        None | Some(Fp8Recipe::Delayed | Fp8Recipe::Rowwise) => String::new(),
+        Some(recipe) => format!(" --fp8-recipe {}", recipe.id()),
+    };
+    let weights = if training.fp8_weights { " --fp8-param-gather" } else { "" };
+    format!("--bf16 --fp8-format hybrid{recipe}{weights}")
+}
+
 fn training(scenario: &Scenario, planned: &Planned, module: &Module) -> Vec<String> {
     let training = &scenario.training;
     let mut lines = Vec::new();
     match training.precision {
         Precision::Bf16 => lines.push("--bf16".to_owned()),
-        Precision::Fp8 => lines.push("--bf16 --fp8-format hybrid".to_owned()),
+        Precision::Fp8 => lines.push(fp8(training)),
         Precision::Fp32 => {}
     }
     match training.recompute {

@@ -36,7 +36,7 @@ values: a planner needs the right order. Published throughputs are converted to 
 const UNUSED: &str = "
 ## Tables that are not used
 
-- tpu_maxtext, trainium1: no preset of the device; batch or sharding is not published.
+- trainium1: no preset of the device.
 - automodel_ci_h100: sequences of different lengths, models with several modules, adapters.
 - torchtune_memory: model and batch of the rows are not published.
 - primus_pipeline, pipeline_schedules_quoted: times of single actions, or ratios of schedules.

@@ -373,10 +373,10 @@ fn reads(model: &Model, into: usize, from: usize) -> bool {
         }
 }
 
-/// Size of a layer weight relative to the training precision: below 1 for quantized weights.
+/// Size of a layer weight relative to the training precision: below 1 for quantized and fp8 weights.
 fn weight_share(module: &Module, training: &Training) -> f64 {
     let bits = module.adapters.and_then(|adapters| adapters.base_bits);
-    bits.map_or(1.0, |bits| f64::from(bits) / 8.0 / training.width())
+    bits.map_or(training.layer_weight_bytes() / training.width(), |bits| f64::from(bits) / 8.0 / training.width())
 }
 
 /// Checks that static memory per rank is at least the weight size of all modules on it.

@@ -176,7 +176,6 @@ impl Framework {
                 loss: Kernels::Eager,
                 logit_bytes: 12.0,
                 gathered_inputs: true,
-                casts_fp8: true,
                 shards: Shards::Masters,
                 ..Profile::FUSED
             },
@@ -184,7 +183,6 @@ impl Framework {
                 activation: Kernels::Eager,
                 loss: Kernels::Eager,
                 logit_bytes: 16.0,
-                casts_fp8: true,
                 shards: Shards::Masters,
                 ..Profile::FUSED
             },
@@ -329,9 +327,6 @@ pub struct Profile {
     /// A sharded optimizer divides whole tensors. Gradients are all-reduced, and after the step every
     /// owner broadcasts its weights, which nothing hides.
     pub owners_broadcast: bool,
-    /// fp8 products convert their inputs with kernels of their own, with a scale per call. Otherwise
-    /// the kernels before them write fp8.
-    pub casts_fp8: bool,
     /// Host time per operator in µs. `None`: the value of the device.
     pub host_us: Option<f64>,
     /// Order of the experts of a layer.
@@ -354,7 +349,6 @@ impl Profile {
         gradient_copy_bytes: 0.0,
         update_bytes: 0.0,
         owners_broadcast: false,
-        casts_fp8: false,
         host_us: None,
         experts: Experts::Together,
         gather_us: 0.0,

@@ -304,6 +304,14 @@ impl<'a> Shape<'a> {
             Precision::Fp32 => Format::Fp32,
         }
     }
+
+    /// Number format of products that frameworks leave out of fp8: input and output blocks, routers and adapters.
+    fn wide_format(&self) -> Format {
+        match self.format() {
+            Format::Fp8 => Format::Bf16,
+            format => format,
+        }
+    }
 }
 
 struct Builder {

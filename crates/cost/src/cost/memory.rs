@@ -26,8 +26,7 @@ impl StateBytes {
         let copy = if is_long { training.profile().gradient_copy_bytes } else { 0.0 };
         // FSDP stores the shards in fp32 alone. Of these bytes, those of the compute precision count as weights.
         let master = training.master_bytes();
-        let is_shared = stage == 3 && training.profile().shards == Shards::Masters && master >= training.width();
-        let master = if is_shared { master - training.width() } else { master };
+        let master = if shards_masters_alone(training) { master - training.width() } else { master };
         let state = (master + training.moment_bytes()) / share(1);
         let (weights, gradients) = (training.width() / share(3), training.gradients.bytes() / share(2) + copy);
         if training.offloads_parameters() {
@@ -45,6 +44,12 @@ impl StateBytes {
     pub fn total(self) -> f64 {
         self.weights + self.gradients + self.optimizer
     }
+}
+
+/// True if the shards of trained weights are master weights alone, whatever the format of the products.
+pub(super) fn shards_masters_alone(training: &Training) -> bool {
+    let is_masters = training.profile().shards == Shards::Masters;
+    training.zero_stage() == 3 && is_masters && training.master_bytes() >= training.width()
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use super::attention_kernels::NamedCurve;
 use super::kernel::{Attention, Format, Kernel, MatMul, Product, Streaming, StreamingClass};
 use planscope_core::cluster::{AttentionCurve, Curves, Device, MatMulCurve, StreamingCurve};
-use planscope_core::training::Training;
+use planscope_core::training::{Conversion, Training};
 use planscope_core::units::Seconds;
 
 /// Output tiles (rows x columns) in vendor libraries, in descending size.
@@ -25,8 +25,8 @@ pub struct Rates {
     memory: f64,
     streams: f64,
     multiprocessors: f64,
-    /// fp8 products convert their inputs.
-    casts_fp8: bool,
+    /// Conversion of the operands of fp8 products: forward, input gradient, weight gradient.
+    conversions: Option<[Conversion; 3]>,
     matmul: MatMulCurve,
     attention: AttentionCurve,
     /// Named attention kernel, if the settings choose one and its rate on the device is known.
@@ -77,7 +77,7 @@ impl Rates {
             memory: device.memory_gb_per_s * 1e9,
             streams: device.memory_gb_per_s * 1e9 * device.memory_efficiency,
             multiprocessors: f64::from(device.multiprocessors),
-            casts_fp8: false,
+            conversions: None,
             matmul: curves.matmul,
             attention: curves.attention,
             named: None,
@@ -92,7 +92,10 @@ impl Rates {
         let rates = Self::new(device);
         let profile = training.profile();
         let host = profile.host_us.map_or(rates.host, |host_us| host_us * 1e-6);
-        Self { host, casts_fp8: profile.casts_fp8, named: NamedCurve::of(training.attention, device), ..rates }
+        let conversions = training
+            .used_recipe()
+            .map(|recipe| recipe.conversions(training.framework, training.has_single_fp8_copy(device)));
+        Self { host, conversions, named: NamedCurve::of(training.attention, device), ..rates }
     }
 
     /// Returns the time for a kernel on one device. Collectives are not supported here, because
@@ -157,17 +160,23 @@ impl Rates {
         let result = if product.product == Product::WeightGrad { 8.0 } else { width.max(2.0) };
         let bytes = batch * (width * (m * k + k * n) + result * m * n);
         let traffic = bytes / (self.memory * curve.traffic);
-        let casts = if self.casts_fp8 && product.format == Format::Fp8 { self.fp8_casts(product) } else { 0.0 };
-        Seconds::from_secs(self.launch + compute.max(traffic) + casts)
+        Seconds::from_secs(self.launch + compute.max(traffic) + self.fp8_conversion(product))
     }
 
-    /// Returns the time to convert the inputs of a product to fp8, in seconds. The largest value
-    /// sets the scale: a kernel reads 2 bytes per value for it, another reads 2 and writes 1. The
-    /// weight gradient reuses conversions and transposes both operands.
-    fn fp8_casts(&self, product: &MatMul) -> f64 {
-        let values = product.batch * (product.m * product.k + product.k * product.n);
-        let bytes = if product.product == Product::WeightGrad { 2.0 } else { 5.0 };
-        2.0 * self.launch + bytes * values / (self.streams * self.streaming.elementwise)
+    /// Returns the time to convert the operands of a product to fp8, in seconds (docs/models.md, section 3).
+    fn fp8_conversion(&self, product: &MatMul) -> f64 {
+        let Some([forward, input_grad, weight_grad]) = self.conversions.filter(|_| product.format == Format::Fp8)
+        else {
+            return 0.0;
+        };
+        let Conversion { kernels, left_bytes, right_bytes } = match product.product {
+            Product::Forward => forward,
+            Product::InputGrad => input_grad,
+            Product::WeightGrad => weight_grad,
+        };
+        let &MatMul { batch, m, k, n, .. } = product;
+        let bytes = batch * k * (left_bytes * m + right_bytes * n);
+        kernels * self.launch + bytes / (self.streams * self.streaming.elementwise)
     }
 
     /// Returns the time for a fused attention kernel: launch + operations / rate. The rate

@@ -20,7 +20,7 @@ use stage::{Routes, neighbours};
 use super::collective::point_to_point;
 use super::layer::LayerCost;
 use super::load::MicrobatchLoad;
-use super::memory::StateBytes;
+use super::memory::{StateBytes, shards_masters_alone};
 use super::operator::Rates;
 use super::partition::{LayerRange, ModuleWeight, Partition};
 use super::pipeline::{NO_GAIN_PPM, PipelineCosts, StateMemory};
@@ -76,6 +76,14 @@ struct Parameters {
     frozen: f64,
     /// Frozen expert parameters, which have only weights, replicated like experts.
     frozen_expert: f64,
+    /// What fp8 weights save in a gather: dense and expert, in weights of the training precision.
+    saved: [f64; 2],
+    /// The same for frozen parameters.
+    saved_frozen: [f64; 2],
+}
+
+fn sum(a: [f64; 2], b: [f64; 2]) -> [f64; 2] {
+    [a[0] + b[0], a[1] + b[1]]
 }
 
 impl Parameters {
@@ -85,6 +93,8 @@ impl Parameters {
             expert: self.expert + other.expert,
             frozen: self.frozen + other.frozen,
             frozen_expert: self.frozen_expert + other.frozen_expert,
+            saved: sum(self.saved, other.saved),
+            saved_frozen: sum(self.saved_frozen, other.saved_frozen),
         }
     }
 
@@ -92,12 +102,24 @@ impl Parameters {
         self.dense + self.expert
     }
 
-    fn untrained(self) -> f64 {
-        self.frozen + self.frozen_expert
+    /// Gathered weights of trained dense and expert parameters, in weights of the training precision.
+    fn trained_weights(self) -> [f64; 2] {
+        [self.dense - self.saved[0], self.expert - self.saved[1]]
     }
 
-    fn total(self) -> f64 {
-        self.trained() + self.untrained()
+    /// All gathered weights: dense and expert.
+    fn weights(self) -> [f64; 2] {
+        let [dense, expert] = self.trained_weights();
+        [dense + self.frozen - self.saved_frozen[0], expert + self.frozen_expert - self.saved_frozen[1]]
+    }
+
+    /// Parameters whose fp8 weights have a second copy, or that are stored as master weights: nothing is saved.
+    fn without_saving(self, trained: bool, frozen: bool) -> Self {
+        Self {
+            saved: if trained { [0.0; 2] } else { self.saved },
+            saved_frozen: if frozen { [0.0; 2] } else { self.saved_frozen },
+            ..self
+        }
     }
 }
 
@@ -193,9 +215,12 @@ impl<'a> LayerTable<'a> {
             let sum = |component: fn(StateBytes) -> f64| {
                 Bytes::from_f64(parameters.dense * component(dense) + parameters.expert * component(expert))
             };
-            let frozen = parameters.frozen * dense.weights + parameters.frozen_expert * expert.weights;
+            let is_double = !self.training.has_single_fp8_copy(&self.cluster.device);
+            let stored = parameters.without_saving(is_double || shards_masters_alone(self.training), is_double);
+            let [dense_weights, expert_weights] = stored.weights();
+            let weights = dense_weights * dense.weights + expert_weights * expert.weights;
             StateMemory {
-                weights: sum(|bytes| bytes.weights) + Bytes::from_f64(frozen),
+                weights: Bytes::from_f64(weights),
                 gradients: sum(|bytes| bytes.gradients),
                 optimizer: sum(|bytes| bytes.optimizer),
                 host: sum(|bytes| bytes.host),
@@ -255,14 +280,17 @@ impl<'a> LayerTable<'a> {
         let tensor = f64::from(self.tensor);
         let expert_tensor = f64::from(self.training.expert_tensor(self.tensor));
         let experts = layers.expert as f64 / expert_tensor / f64::from(self.training.expert_parallel);
+        // Embeddings and output head are not quantized.
+        let share = self.training.layer_weight_bytes() / self.training.width();
         if let Some(settings) = module.adapters {
             let width = settings.base_bits.map_or(1.0, |bits| stored_bits(bits) / 8.0 / self.training.width());
-            // Embeddings and output head are not quantized.
+            let saved = if settings.base_bits.is_none() { 1.0 - share } else { 0.0 };
             let ends = (input + output) as f64;
             return Parameters {
                 dense: adapters as f64 / tensor,
                 frozen: (layers.dense as f64 * width + ends) / tensor,
                 frozen_expert: experts * width,
+                saved_frozen: [layers.dense as f64 * saved / tensor, experts * saved],
                 ..Parameters::default()
             };
         }
@@ -272,10 +300,16 @@ impl<'a> LayerTable<'a> {
                 dense: trained as f64 / tensor,
                 frozen: (dense - trained) as f64 / tensor,
                 frozen_expert: experts,
+                saved_frozen: [layers.dense as f64 * (1.0 - share) / tensor, experts * (1.0 - share)],
                 ..Parameters::default()
             };
         }
-        Parameters { dense: dense as f64 / tensor, expert: experts, ..Parameters::default() }
+        Parameters {
+            dense: dense as f64 / tensor,
+            expert: experts,
+            saved: [layers.dense as f64 * (1.0 - share) / tensor, experts * (1.0 - share)],
+            ..Parameters::default()
+        }
     }
 
     fn embedding_parameters(&self, module: usize) -> u64 {
@@ -322,7 +356,12 @@ impl<'a> LayerTable<'a> {
         let mut optimizer = Vec::new();
         for (rank, parameters) in self.rank_parameters(partition, replica_layout).into_iter().enumerate() {
             let window = windows.map(|windows| windows[rank]);
-            let exchange = Exchange { dense: parameters.dense, expert: parameters.expert, window };
+            let exchange = Exchange {
+                dense: parameters.dense,
+                expert: parameters.expert,
+                weights: parameters.trained_weights(),
+                window,
+            };
             let reduced = self.exchange(&exchange, (partition, rank), replica_layout);
             let concerned = tied.iter().filter(|(_, first, last)| *first == rank || *last == rank);
             let shared: Seconds = concerned.map(|&shared| self.tied_embedding_sync(shared, replica_layout)).sum();

@@ -2,12 +2,14 @@
 
 use std::borrow::Cow;
 
-use planner::model::{Adapters, Bias, Mask, Model, Module, Moe, Norm};
+use planner::model::{Adapters, Bias, LatentAttention, Mask, Model, Module, Moe, Norm, Window};
 
 use super::cells::{Cells, Rejection, quoted, refuse};
 use super::column::{
-    CAUSAL, DENSE_LAYERS, EXPERT_FFN, FFN, GATED, HEADS, HIDDEN, KV_HEADS, LAYERS, LORA_RANK, MODEL, N_EXPERTS, PRESET,
-    ROUTER_SKEW, SEQ_LEN, SHARED_EXPERT_FFN, TIED_EMBEDDINGS, TOP_K, VOCAB,
+    BASE_BITS, BIAS, CAUSAL, CONTENT_SIZE, DENSE_FFN, DENSE_LAYERS, EXPERT_FFN, EXPERTS_EVERY, FFN, FULL_EVERY, GATED,
+    HEAD_SIZE, HEADS, HIDDEN, KV_HEADS, KV_RANK, LAYERS, LORA_RANK, LORA_TARGETS, MODEL, N_EXPERTS, NORM, POSITIONS,
+    PREDICTED_AHEAD, PRESET, QUERY_RANK, ROTARY_SIZE, ROUTER_SKEW, SEQ_LEN, SHARED_EXPERT_FFN, TIED_EMBEDDINGS, TOP_K,
+    VALUE_SIZE, VOCAB, WINDOW,
 };
 use super::presets::Presets;
 
@@ -27,7 +29,30 @@ pub(super) fn read(cells: Cells<'_>, presets: &Presets) -> Result<(Model, u32), 
     if let Some(is_tied) = cells.flag(TIED_EMBEDDINGS)? {
         module.tied_embeddings = is_tied;
     }
+    match cells.word(NORM)? {
+        0 => {}
+        1 => module.norm = Norm::Rms,
+        _ => module.norm = Norm::Layer,
+    }
+    match cells.word(BIAS)? {
+        0 => {}
+        1 => module.bias = Bias::None,
+        2 => module.bias = Bias::Qkv,
+        _ => module.bias = Bias::All,
+    }
+    match cells.word(POSITIONS)? {
+        0 => {}
+        1 => module.learned_positions = 0,
+        _ => module.learned_positions = length,
+    }
+    module.window = window(cells, module.window)?;
+    module.latent = latent(cells, module.latent)?;
+    module.predicted_ahead = cells.integer(PREDICTED_AHEAD)?.unwrap_or(module.predicted_ahead);
     module.moe = moe(cells, module.moe)?;
+    if let (Some(width), Some(moe)) = (cells.integer(DENSE_FFN)?, &mut module.moe) {
+        moe.expert_width = moe.expert_width.or(Some(module.ffn));
+        module.ffn = width;
+    }
     module.adapters = adapters(cells)?;
     check(cells, &module)?;
     Ok((Model { name, modules: vec![module] }, length))
@@ -61,6 +86,7 @@ fn changed(cells: Cells<'_>, preset: Module, length: u32) -> Result<Module, Reje
         hidden: cells.integer(HIDDEN)?.unwrap_or(preset.hidden),
         heads,
         kv_heads: cells.integer(KV_HEADS)?.unwrap_or(kv_heads),
+        head_size: cells.integer(HEAD_SIZE)?.or(preset.head_size),
         ffn: cells.integer(FFN)?.unwrap_or(preset.ffn),
         gated: cells.flag(GATED)?.unwrap_or(preset.gated),
         vocab: cells.integer(VOCAB)?.unwrap_or(preset.vocab),
@@ -82,6 +108,7 @@ fn custom_module(cells: Cells<'_>, length: u32) -> Result<(String, Module), Reje
         hidden,
         heads,
         kv_heads: cells.integer(KV_HEADS)?.unwrap_or(heads),
+        head_size: cells.integer(HEAD_SIZE)?,
         ffn: cells.integer(FFN)?.unwrap_or(ffn),
         gated,
         norm: if gated { Norm::Rms } else { Norm::Layer },
@@ -111,20 +138,74 @@ fn moe(cells: Cells<'_>, preset: Option<Moe>) -> Result<Option<Moe>, Rejection> 
         expert_width: cells.integer(EXPERT_FFN)?.or(preset.expert_width),
         shared_width: cells.integer(SHARED_EXPERT_FFN)?.unwrap_or(preset.shared_width),
         dense_layers: cells.integer(DENSE_LAYERS)?.unwrap_or(preset.dense_layers),
+        every: cells.integer(EXPERTS_EVERY)?.unwrap_or(preset.every),
         skew: cells.number(ROUTER_SKEW)?.unwrap_or(preset.skew),
         ..preset
     }))
 }
 
-/// Returns adapters of attention and MLP with the rank of the row.
+/// Returns the sliding window of the row, or that of the preset.
+fn window(cells: Cells<'_>, preset: Option<Window>) -> Result<Option<Window>, Rejection> {
+    let (tokens, full_every) = (cells.integer(WINDOW)?, cells.integer(FULL_EVERY)?);
+    match (tokens, preset) {
+        (Some(0), _) if full_every.is_some() => refuse(FULL_EVERY, "needs window above 0"),
+        (None, None) if full_every.is_some() => refuse(FULL_EVERY, "needs window above 0"),
+        (Some(0), _) | (None, None) => Ok(None),
+        (Some(tokens), None) => Ok(Some(Window { tokens, full_every: full_every.unwrap_or(0), chunked: false })),
+        (tokens, Some(preset)) => Ok(Some(Window {
+            tokens: tokens.unwrap_or(preset.tokens),
+            full_every: full_every.unwrap_or(preset.full_every),
+            ..preset
+        })),
+    }
+}
+
+/// Returns the latent attention of the row, or that of the preset. Sizes that the row does not state are those of
+/// DeepSeek-V2 and V3.
+fn latent(cells: Cells<'_>, preset: Option<LatentAttention>) -> Result<Option<LatentAttention>, Rejection> {
+    let rank = cells.integer(KV_RANK)?;
+    let others = [QUERY_RANK, CONTENT_SIZE, ROTARY_SIZE, VALUE_SIZE];
+    let Some(kv_rank) = rank.or(preset.map(|latent| latent.kv_rank)).filter(|&rank| rank > 0) else {
+        return match others.into_iter().find(|column| cells.text(*column).is_some()) {
+            Some(column) => refuse(column, format!("needs {} above 0", KV_RANK.name)),
+            None => Ok(None),
+        };
+    };
+    let known = preset.unwrap_or(LatentAttention {
+        query_rank: 0,
+        kv_rank,
+        content_size: 128,
+        rotary_size: 64,
+        value_size: 128,
+    });
+    Ok(Some(LatentAttention {
+        query_rank: cells.integer(QUERY_RANK)?.unwrap_or(known.query_rank),
+        kv_rank,
+        content_size: cells.integer(CONTENT_SIZE)?.unwrap_or(known.content_size),
+        rotary_size: cells.integer(ROTARY_SIZE)?.unwrap_or(known.rotary_size),
+        value_size: cells.integer(VALUE_SIZE)?.unwrap_or(known.value_size),
+    }))
+}
+
+/// Returns adapters with the rank of the row.
 fn adapters(cells: Cells<'_>) -> Result<Option<Adapters>, Rejection> {
     let rank = cells.integer(LORA_RANK)?.filter(|&rank| rank > 0);
-    Ok(rank.map(|rank| Adapters { rank, mlp: true, base_bits: None }))
+    let (mlp, base_bits) = (cells.word(LORA_TARGETS)? == 0, cells.integer(BASE_BITS)?);
+    match (rank, base_bits) {
+        (None, Some(_)) => refuse(BASE_BITS, format!("needs {} above 0", LORA_RANK.name)),
+        (_, Some(bits)) if bits != 4 && bits != 8 => refuse(BASE_BITS, format!("{bits} is neither 4 nor 8")),
+        (None, _) if cells.text(LORA_TARGETS).is_some() => {
+            refuse(LORA_TARGETS, format!("needs {} above 0", LORA_RANK.name))
+        }
+        (rank, base_bits) => Ok(rank.map(|rank| Adapters { rank, mlp, base_bits })),
+    }
 }
 
 fn check(cells: Cells<'_>, module: &Module) -> Result<(), Rejection> {
     let (hidden, heads, kv_heads) = (module.hidden, module.heads, module.kv_heads);
-    if !hidden.is_multiple_of(heads) {
+    // Latent attention and a stated head size do not follow from the hidden size.
+    let is_derived = module.head_size.is_none() && module.latent.is_none();
+    if is_derived && !hidden.is_multiple_of(heads) {
         let whose = if cells.text(HEADS).is_none() { "by default, " } else { "" };
         return refuse(HEADS, format!("{whose}{heads} does not divide hidden {hidden}"));
     }

@@ -1,8 +1,12 @@
 //! Definitions of the known columns: names, values and defaults.
 
+mod definitions;
+
 use std::fmt::Write;
 
 use super::heading;
+
+pub(super) use definitions::*;
 
 /// A known column.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -41,103 +45,6 @@ impl std::fmt::Display for Holds {
         }
     }
 }
-
-/// Maximum device count, 4,096 nodes with 256 devices, as in scenarios.
-const MAX_DEVICES: u32 = 4096 * 256;
-
-const fn integer(name: &'static str, min: u32, max: u32, default: &'static str) -> Column {
-    Column { name, holds: Holds::Integer(min, max), default }
-}
-
-const fn number(name: &'static str, min: f64, max: f64, default: &'static str) -> Column {
-    Column { name, holds: Holds::Number(min, max), default }
-}
-
-const fn flag(name: &'static str, default: &'static str) -> Column {
-    Column { name, holds: Holds::Flag, default }
-}
-
-const fn word(name: &'static str, terms: &'static [&'static str], default: &'static str) -> Column {
-    Column { name, holds: Holds::Word(terms), default }
-}
-
-const fn name(name: &'static str, description: &'static str, default: &'static str) -> Column {
-    Column { name, holds: Holds::Name(description), default }
-}
-
-pub(super) const GPU: Column = name("gpu", "a cluster preset, or a usual name such as H100-SXM", "a100-80gb");
-pub(super) const N_GPUS: Column = integer("n_gpus", 1, MAX_DEVICES, "tp x pp x cp x dp");
-pub(super) const GPUS_PER_NODE: Column = integer("gpus_per_node", 1, 256, "value in the preset, 8; n_gpus if smaller");
-pub(super) const MODEL: Column = name("model", "a model preset; a label if layers and hidden are given", "none");
-pub(super) const PRESET: Column = name("preset", "a model preset; has priority over model", "none");
-pub(super) const LAYERS: Column = integer("layers", 1, 1024, "32");
-pub(super) const HIDDEN: Column = integer("hidden", 16, 131_072, "4096");
-pub(super) const HEADS: Column = integer("heads", 1, 1024, "hidden / 128, at least 1");
-pub(super) const KV_HEADS: Column = integer("kv_heads", 1, 1024, "heads");
-pub(super) const FFN: Column =
-    integer("ffn", 16, 1_048_576, "4 x hidden; gated: 8/3 x hidden, rounded up to a multiple of 256");
-pub(super) const VOCAB: Column = integer("vocab", 0, 4_194_304, "51200");
-pub(super) const GATED: Column = flag("gated", "false");
-pub(super) const SEQ_LEN: Column = integer("seq_len", 1, 16_777_216, "2048");
-pub(super) const CAUSAL: Column = flag("causal", "true");
-pub(super) const N_EXPERTS: Column = integer("n_experts", 0, 1024, "0; 0 and 1 are a dense model");
-pub(super) const TOP_K: Column = integer("top_k", 0, 1024, "2; ignored for a dense model");
-pub(super) const EXPERT_FFN: Column = integer("expert_ffn", 16, 1_048_576, "ffn");
-pub(super) const SHARED_EXPERT_FFN: Column = integer("shared_expert_ffn", 0, 1_048_576, "0; all shared experts");
-pub(super) const DENSE_LAYERS: Column = integer("dense_layers", 0, 1023, "0; first layers without experts");
-pub(super) const ROUTER_SKEW: Column = number("router_skew", 1.0, 1024.0, "1; most over mean tokens of an EP rank");
-pub(super) const EXPERT_OVERLAP: Column = number("expert_overlap", 0.0, 1.0, "0; hidden share of the exchange");
-pub(super) const DISPATCH_BY_NODE: Column = flag("dispatch_by_node", "false; true as with DeepEP");
-pub(super) const LORA_RANK: Column = integer("lora_rank", 0, 4096, "0: all parameters are trained");
-pub(super) const OPTIMIZER: Column = word("optimizer", &["adam", "adam_8bit", "muon", "adafactor", "sgd"], "adam");
-pub(super) const MASTER_WEIGHTS: Column = word("master_weights", &["fp32", "half", "none"], "fp32");
-pub(super) const MOMENTS: Column = word("moments", &["fp32", "bf16", "fp8"], "fp32");
-pub(super) const OPTIMIZER_OFFLOAD: Column = number("optimizer_offload", 0.0, 1.0, "0; share in host memory");
-pub(super) const TP: Column = integer("tp", 1, MAX_DEVICES, "1");
-pub(super) const PP: Column = integer("pp", 1, MAX_DEVICES, "1");
-pub(super) const DP: Column = integer("dp", 1, MAX_DEVICES, "n_gpus / (tp x pp x cp)");
-pub(super) const CP: Column = integer("cp", 1, MAX_DEVICES, "1");
-pub(super) const EP: Column = integer("ep", 1, MAX_DEVICES, "1");
-pub(super) const ETP: Column = integer("etp", 1, 64, "tp; or 1: whole experts");
-pub(super) const VPP: Column = integer("vpp", 1, 1024, "1");
-pub(super) const LAYERS_PER_STAGE: Column =
-    name("layers_per_stage", "pp x vpp numbers, such as 7 8*6 9", "as the framework splits the layers");
-pub(super) const MICROBATCH: Column = integer("microbatch", 1, 65_536, "1");
-pub(super) const GLOBAL_BATCH: Column = integer("global_batch", 1, 1_048_576, "dp x microbatch x 4 x pp");
-pub(super) const RECOMPUTE: Column = word("recompute", &["none", "selective", "operators", "full"], "none");
-pub(super) const RECOMPUTE_LAYERS: Column =
-    integer("recompute_layers", 1, 1024, "all layers of a stage; needs recompute full");
-pub(super) const SEQUENCE_PARALLEL: Column = flag("sequence_parallel", "true if tp > 1 and the framework has it");
-pub(super) const ZERO: Column = integer("zero", 0, 3, "1 if dp x cp > 1 (3 with framework torchtitan or fsdp), else 0");
-pub(super) const SHARD_DEGREE: Column = integer("shard_degree", 1, 131_072, "dp x cp; needs zero >= 1");
-pub(super) const CHUNKED_LOSS: Column = flag("chunked_loss", "false");
-pub(super) const IN_PLACE_LOSS: Column = flag("in_place_loss", "false");
-pub(super) const PARAMETER_OFFLOAD: Column = flag("parameter_offload", "false; needs zero 3");
-pub(super) const PRECISION: Column = word("precision", &["bf16", "fp16", "fp8", "fp32"], "bf16");
-pub(super) const FSDP: Column = flag("fsdp", "false");
-pub(super) const FRAMEWORK: Column = name(
-    "framework",
-    "megatron, megatron_deepspeed, torchtitan, fsdp, nanotron, hugging_face, deepspeed or internevo",
-    "fsdp if fsdp is true, else megatron",
-);
-pub(super) const EXECUTION: Column =
-    word("execution", &["framework", "eager", "compiled", "cuda_graph"], "as usual in the framework");
-pub(super) const ATTENTION: Column = word(
-    "attention",
-    &["default", "flash", "unfused", "flash1", "flash2", "flash3", "cudnn"],
-    "by framework, device and recompute",
-);
-pub(super) const DROPOUT: Column = flag("dropout", "true if attention is unfused and the model is not gated");
-pub(super) const TIED_EMBEDDINGS: Column = flag("tied_embeddings", "true if the model is not gated");
-pub(super) const GRADIENTS: Column = word("gradients", &["fp32", "bf16"], "bf16 for internevo, else fp32");
-pub(super) const CP_BALANCED: Column = flag("cp_balanced", "true");
-pub(super) const FUSED_WEIGHT_GRADIENTS: Column = flag("fused_weight_gradients", "true for megatron, else false");
-pub(super) const TENSOR_OVERLAP: Column = number("tensor_overlap", 0.0, 1.0, "0");
-pub(super) const DATA_OVERLAP: Column = number("data_overlap", 0.0, 1.0, "1 if zero >= 1, except nanotron");
-pub(super) const LINK_GB_PER_S: Column = number("link_gb_per_s", 0.1, 100_000.0, "value in the preset");
-pub(super) const NETWORK_GB_PER_S: Column = number("network_gb_per_s", 0.1, 100_000.0, "value in the preset");
-pub(super) const HOST_MEMORY_GIB: Column = number("host_memory_gib", 0.0, 1_048_576.0, "256 per device; per node");
-pub(super) const MEMORY_RESERVE_GIB: Column = number("memory_reserve_gib", 0.0, 1000.0, "4");
 
 /// Other usual words in cells: (word, word of the column).
 const WORD_ALIASES: [(&str, &str); 41] = [
@@ -220,7 +127,7 @@ fn plain(text: &str) -> String {
 }
 
 /// All known columns.
-pub const COLUMNS: [Column; 61] = [
+pub const COLUMNS: [Column; 83] = [
     GPU,
     N_GPUS,
     GPUS_PER_NODE,
@@ -230,20 +137,36 @@ pub const COLUMNS: [Column; 61] = [
     HIDDEN,
     HEADS,
     KV_HEADS,
+    HEAD_SIZE,
     FFN,
     VOCAB,
     GATED,
+    NORM,
+    BIAS,
+    POSITIONS,
     SEQ_LEN,
     CAUSAL,
+    WINDOW,
+    FULL_EVERY,
+    QUERY_RANK,
+    KV_RANK,
+    CONTENT_SIZE,
+    ROTARY_SIZE,
+    VALUE_SIZE,
     N_EXPERTS,
     TOP_K,
     EXPERT_FFN,
     SHARED_EXPERT_FFN,
     DENSE_LAYERS,
+    DENSE_FFN,
+    EXPERTS_EVERY,
     ROUTER_SKEW,
     EXPERT_OVERLAP,
     DISPATCH_BY_NODE,
+    PREDICTED_AHEAD,
     LORA_RANK,
+    LORA_TARGETS,
+    BASE_BITS,
     OPTIMIZER,
     MASTER_WEIGHTS,
     MOMENTS,
@@ -262,6 +185,8 @@ pub const COLUMNS: [Column; 61] = [
     SEQUENCE_PARALLEL,
     ZERO,
     PRECISION,
+    FP8_RECIPE,
+    FP8_WEIGHTS,
     FSDP,
     FRAMEWORK,
     EXECUTION,
@@ -269,8 +194,11 @@ pub const COLUMNS: [Column; 61] = [
     DROPOUT,
     TIED_EMBEDDINGS,
     RECOMPUTE_LAYERS,
+    RECOMPUTE_MODULES,
+    ACTIVATION_OFFLOAD,
     GRADIENTS,
     CP_BALANCED,
+    CP_EXCHANGE,
     SHARD_DEGREE,
     CHUNKED_LOSS,
     IN_PLACE_LOSS,
@@ -278,6 +206,7 @@ pub const COLUMNS: [Column; 61] = [
     FUSED_WEIGHT_GRADIENTS,
     TENSOR_OVERLAP,
     DATA_OVERLAP,
+    SEND_OVERLAP,
     LINK_GB_PER_S,
     NETWORK_GB_PER_S,
     MEMORY_RESERVE_GIB,

@@ -4,17 +4,18 @@ use planner::cluster::{Cluster, presets};
 use planner::estimate::Configuration;
 use planner::outcome::Layout;
 use planner::training::{
-    AttentionKernel, Execution, Framework, GradientFormat, MasterWeights, MomentFormat, Optimizer, Precision,
-    Recompute, Training,
+    AttentionKernel, ContextExchange, Execution, Fp8Recipe, Framework, GradientFormat, MasterWeights, MomentFormat,
+    Optimizer, Precision, Recompute, RecomputedModule, Training,
 };
 
 use super::architecture;
 use super::cells::{Cells, Rejection, quoted, refuse};
 use super::column::{
-    ATTENTION, CHUNKED_LOSS, CP_BALANCED, DATA_OVERLAP, DISPATCH_BY_NODE, DROPOUT, EXECUTION, EXPERT_OVERLAP,
-    FRAMEWORK, FSDP, FUSED_WEIGHT_GRADIENTS, GRADIENTS, IN_PLACE_LOSS, LAYERS_PER_STAGE, MASTER_WEIGHTS,
-    MEMORY_RESERVE_GIB, MOMENTS, OPTIMIZER, OPTIMIZER_OFFLOAD, PARAMETER_OFFLOAD, PRECISION, RECOMPUTE,
-    RECOMPUTE_LAYERS, SEQUENCE_PARALLEL, SHARD_DEGREE, TENSOR_OVERLAP, ZERO,
+    ACTIVATION_OFFLOAD, ATTENTION, CHUNKED_LOSS, CP_BALANCED, CP_EXCHANGE, DATA_OVERLAP, DISPATCH_BY_NODE, DROPOUT,
+    EXECUTION, EXPERT_OVERLAP, FP8_RECIPE, FP8_WEIGHTS, FRAMEWORK, FSDP, FUSED_WEIGHT_GRADIENTS, GRADIENTS,
+    IN_PLACE_LOSS, LAYERS_PER_STAGE, MASTER_WEIGHTS, MEMORY_RESERVE_GIB, MOMENTS, OPTIMIZER, OPTIMIZER_OFFLOAD,
+    PARAMETER_OFFLOAD, PRECISION, RECOMPUTE, RECOMPUTE_LAYERS, RECOMPUTE_MODULES, SEND_OVERLAP, SEQUENCE_PARALLEL,
+    SHARD_DEGREE, TENSOR_OVERLAP, ZERO,
 };
 use super::degrees::Degrees;
 use super::presets::Presets;
@@ -32,6 +33,11 @@ pub(super) fn configuration(cells: Cells<'_>, presets: &Presets) -> Result<Confi
         module.dropout = dropout.unwrap_or(module.dropout || is_unfused && !module.gated);
     }
     degrees.check(&model.modules[0], sequence_length)?;
+    if training.context_exchange == ContextExchange::AllToAll
+        && !model.modules[0].supports_all_to_all(degrees.tensor, degrees.context)
+    {
+        return refuse(CP_EXCHANGE, format!("all_to_all: cp {} does not divide the heads", degrees.context));
+    }
     let layout = Layout {
         tensor: degrees.tensor,
         pipeline: degrees.pipeline,
@@ -94,9 +100,11 @@ fn training(cells: Cells<'_>, degrees: Degrees, cluster: &Cluster) -> Result<Tra
     Ok(Training {
         recompute,
         recompute_layers,
+        recompute_modules: recompute_modules(cells, recompute)?,
+        activation_offload: cells.number(ACTIVATION_OFFLOAD)?.unwrap_or(0.0),
         attention: attention(cells, framework, has_fp8)?,
         // Megatron-LM overlaps sends with computation only with interleaving, and only since 2023.
-        overlapped_sends: degrees.chunks > 1 && has_fp8,
+        overlapped_sends: cells.flag(SEND_OVERLAP)?.unwrap_or(degrees.chunks > 1 && has_fp8),
         sequence_parallel: cells.flag(SEQUENCE_PARALLEL)?.unwrap_or(degrees.tensor > 1 && !replicates_norms),
         distributed_optimizer: zero >= 1,
         // Frameworks with sharded optimizer state overlap its communication with computation.
@@ -109,6 +117,8 @@ fn training(cells: Cells<'_>, degrees: Degrees, cluster: &Cluster) -> Result<Tra
             framework.gradients()
         },
         precision,
+        fp8_recipe: fp8_recipe(cells, precision)?,
+        fp8_weights: fp8_weights(cells, precision)?,
         zero: Some(zero),
         shard_degree: shard_degree(cells, degrees, zero)?,
         parameter_offload: parameter_offload(cells, zero)?,
@@ -118,6 +128,7 @@ fn training(cells: Cells<'_>, degrees: Degrees, cluster: &Cluster) -> Result<Tra
             .flag(FUSED_WEIGHT_GRADIENTS)?
             .unwrap_or_else(|| framework.fuses_weight_gradients()),
         context_parallel: degrees.context,
+        context_exchange: [ContextExchange::Ring, ContextExchange::AllToAll][cells.word(CP_EXCHANGE)?],
         context_balanced: cells.flag(CP_BALANCED)?.unwrap_or(true),
         expert_parallel: degrees.expert,
         expert_tensor_parallel: degrees.has_whole_experts.then_some(1),
@@ -132,6 +143,39 @@ fn training(cells: Cells<'_>, degrees: Degrees, cluster: &Cluster) -> Result<Tra
             [cells.word(EXECUTION)?],
         ..Training::default()
     })
+}
+
+fn fp8_recipe(cells: Cells<'_>, precision: Precision) -> Result<Option<Fp8Recipe>, Rejection> {
+    let recipe = cells.word(FP8_RECIPE)?.checked_sub(1).map(|index| Fp8Recipe::ALL[index]);
+    if recipe.is_some() && precision != Precision::Fp8 {
+        return refuse(FP8_RECIPE, format!("needs {} fp8", PRECISION.name));
+    }
+    Ok(recipe)
+}
+
+fn fp8_weights(cells: Cells<'_>, precision: Precision) -> Result<bool, Rejection> {
+    let is_on = cells.flag(FP8_WEIGHTS)?.unwrap_or(false);
+    if is_on && precision != Precision::Fp8 {
+        return refuse(FP8_WEIGHTS, format!("needs {} fp8", PRECISION.name));
+    }
+    Ok(is_on)
+}
+
+/// Reads the modules that selective recomputation repeats, with any separator.
+fn recompute_modules(cells: Cells<'_>, recompute: Recompute) -> Result<Vec<RecomputedModule>, Rejection> {
+    let Some(text) = cells.text(RECOMPUTE_MODULES) else { return Ok(Vec::new()) };
+    if recompute != Recompute::Selective {
+        return refuse(RECOMPUTE_MODULES, format!("needs {} selective", RECOMPUTE.name));
+    }
+    let names = text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
+    let module = |name: &str| match RecomputedModule::from_id(&name.to_lowercase()) {
+        Some(module) => Ok(module),
+        None => {
+            let known = RecomputedModule::ALL.map(RecomputedModule::id).join(", ");
+            refuse(RECOMPUTE_MODULES, format!("{} is none of {known}", quoted(name)))
+        }
+    };
+    names.filter(|name| !name.is_empty()).map(module).collect()
 }
 
 fn framework(cells: Cells<'_>, is_fsdp: bool) -> Result<Framework, Rejection> {

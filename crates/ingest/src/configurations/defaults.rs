@@ -6,10 +6,10 @@ use planner::training::{Execution, GradientFormat};
 
 use super::cells::Cells;
 use super::column::{
-    ATTENTION, Column, DATA_OVERLAP, DROPOUT, EXECUTION, FFN, FRAMEWORK, FUSED_WEIGHT_GRADIENTS, GLOBAL_BATCH, GPU,
-    GRADIENTS, HEADS, HIDDEN, KV_HEADS, LAYERS, LINK_GB_PER_S, MASTER_WEIGHTS, MEMORY_RESERVE_GIB, MICROBATCH, MODEL,
-    MOMENTS, NETWORK_GB_PER_S, OPTIMIZER, PRECISION, PRESET, RECOMPUTE, SEQ_LEN, SEQUENCE_PARALLEL, TENSOR_OVERLAP,
-    TIED_EMBEDDINGS, VOCAB, ZERO,
+    ATTENTION, Column, DATA_OVERLAP, DROPOUT, EXECUTION, FFN, FP8_RECIPE, FP8_WEIGHTS, FRAMEWORK,
+    FUSED_WEIGHT_GRADIENTS, GLOBAL_BATCH, GPU, GRADIENTS, HEADS, HIDDEN, KV_HEADS, LAYERS, LINK_GB_PER_S,
+    MASTER_WEIGHTS, MEMORY_RESERVE_GIB, MICROBATCH, MODEL, MOMENTS, NETWORK_GB_PER_S, OPTIMIZER, PRECISION, PRESET,
+    RECOMPUTE, SEQ_LEN, SEQUENCE_PARALLEL, TENSOR_OVERLAP, TIED_EMBEDDINGS, VOCAB, ZERO,
 };
 
 /// Returns the default values that the estimate uses, for example "attention flash2; zero 1".
@@ -42,6 +42,10 @@ pub(super) fn used(cells: Cells<'_>, configuration: &Configuration) -> String {
     add(DROPOUT, module.dropout.to_string());
     let precision = if presets::lacks_bf16(cluster) { "fp16" } else { training.precision.id() };
     add(PRECISION, precision.to_owned());
+    if let Some(recipe) = training.used_recipe() {
+        add(FP8_RECIPE, recipe.id().to_owned());
+        add(FP8_WEIGHTS, training.fp8_weights.to_string());
+    }
     add(RECOMPUTE, training.recompute.id().to_owned());
     add(SEQUENCE_PARALLEL, training.sequence_parallel.to_string());
     add(ZERO, training.zero_stage().to_string());

@@ -35,6 +35,9 @@ fn devices(cells: Cells<'_>) -> Result<Option<u32>, Rejection> {
     Ok(cells.text(GPU).and_then(|text| counted(text).1))
 }
 
+/// Largest number of devices of one host. In a rack, a fast link connects more.
+const MAX_BOARD: u32 = 16;
+
 impl Degrees {
     /// Reads the degrees and derives missing values from the given ones.
     pub(super) fn read(cells: Cells<'_>) -> Result<Self, Rejection> {
@@ -97,7 +100,17 @@ impl Degrees {
         let devices = [self.tensor, self.pipeline, self.context, self.data].map(u64::from);
         let devices = devices.into_iter().fold(1_u64, u64::saturating_mul);
         let stated = cells.integer(GPUS_PER_NODE)?;
+        // The hosts of a rack have 4 devices, but NVLink connects those of the whole rack.
+        let is_rack = preset.devices_per_node > MAX_BOARD;
         let per_node = match (count, stated) {
+            (count, stated)
+                if is_rack
+                    && stated.is_none_or(|stated| stated <= preset.devices_per_node)
+                    && count.is_none_or(|count| devices.is_multiple_of(count.into())) =>
+            {
+                let limit = u64::from(preset.devices_per_node).min(devices);
+                (1..=limit).rev().find(|&count| devices.is_multiple_of(count)).map_or(1, |count| count as u32)
+            }
             (Some(count), Some(stated)) if count != stated && u64::from(count) != devices => {
                 return refuse(GPU, format!("{} contradicts gpus_per_node {stated}", quoted(text)));
             }

@@ -21,7 +21,7 @@ pub(super) enum Meaning {
 }
 
 /// Other usual names of columns, as [`key`] returns them: (column, names).
-pub const ALIASES: [(&str, &[&str]); 43] = [
+pub const ALIASES: [(&str, &[&str]); 54] = [
     ("gpu", &["accelerator", "device", "gputype", "gpumodel", "gpuname", "devicetype", "acceleratortype", "hardware"]),
     ("n_gpus", &["devices", "accelerators", "gpucount", "worldsize", "totalgpus"]),
     ("gpus_per_node", &["gpupernode", "gpusnode", "gpuspernodes", "devicespernode", "nprocpernode"]),
@@ -38,7 +38,18 @@ pub const ALIASES: [(&str, &[&str]); 43] = [
     ("expert_ffn", &["moeintermediate", "moeffnhidden", "expertintermediate"]),
     ("shared_expert_ffn", &["moesharedexpertintermediate", "sharedexpertintermediate"]),
     ("dense_layers", &["firstkdensereplace"]),
+    ("head_size", &["headdim", "attentionheaddim", "kvchannels"]),
+    ("window", &["slidingwindow"]),
+    ("q_lora_rank", &["queryrank"]),
+    ("kv_lora_rank", &["kvrank"]),
+    ("qk_nope_head_size", &["qknopeheaddim", "qkheaddim"]),
+    ("qk_rope_head_size", &["qkropeheaddim", "qkposembheaddim"]),
+    ("v_head_size", &["vheaddim"]),
+    ("mtp_layers", &["nextnpredictlayers"]),
     ("lora_rank", &["lorar"]),
+    ("lora_targets", &["loratargetmodules"]),
+    ("cp_exchange", &["cpcommtype"]),
+    ("fp8_weights", &["fp8params", "fp8paramgather", "fp8allgather"]),
     ("tp", &["tensorparallel", "tensormodelparallel", "tensorparallelism"]),
     ("pp", &["pipelineparallel", "pipelinemodelparallel", "pipelineparallelism", "pipelinestages"]),
     ("dp", &["dataparallel", "dataparallelism", "dpreplicas"]),

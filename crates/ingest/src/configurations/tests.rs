@@ -5,7 +5,8 @@ mod names;
 use planner::estimate::{Configuration, estimate};
 use planner::model::{Bias, Mask, Moe, Norm};
 use planner::training::{
-    AttentionKernel, Execution, Framework, GradientFormat, MasterWeights, MomentFormat, Optimizer, Precision, Recompute,
+    AttentionKernel, ContextExchange, Execution, Fp8Recipe, Framework, GradientFormat, MasterWeights, MomentFormat,
+    Optimizer, Precision, Recompute, RecomputedModule,
 };
 use proptest::prelude::*;
 
@@ -108,7 +109,7 @@ fn every_column_is_heard() {
         let other = with(&all).unwrap();
         (other != plain, other)
     };
-    let cases: [(&str, &str, Heard); 50] = [
+    let cases: [(&str, &str, Heard); 60] = [
         ("gpu", "h100", |c| c.cluster.name == "H100"),
         ("gpus_per_node", "4", |c| (c.cluster.nodes, c.cluster.devices_per_node) == (2, 4)),
         ("model", "llama-2-7b", |c| c.model.name == "Llama-2 7B"),
@@ -162,6 +163,18 @@ fn every_column_is_heard() {
         ("network_gb_per_s", "6.25", |c| (6.0..6.5).contains(&c.cluster.inter_node.gb_per_s)),
         ("host_memory_gib", "512", |c| c.cluster.host_memory_gib == Some(512.0)),
         ("memory_reserve_gib", "2", |c| c.training.memory_reserve_gib < 2.1),
+        ("head_dim", "64", |c| c.model.modules[0].head_dim() == 64),
+        ("norm", "rms", |c| c.model.modules[0].norm == Norm::Rms),
+        ("bias", "qkv", |c| c.model.modules[0].bias == Bias::Qkv),
+        ("positions", "rotary", |c| c.model.modules[0].learned_positions == 0),
+        ("sliding_window", "512", |c| c.model.modules[0].window.is_some_and(|window| window.tokens == 512)),
+        ("kv_lora_rank", "512", |c| {
+            c.model.modules[0].latent.is_some_and(|latent| (latent.query_rank, latent.rotary_size) == (0, 64))
+        }),
+        ("mtp_layers", "1", |c| c.model.modules[0].predicted_ahead == 1),
+        ("cp_exchange", "all_to_all", |c| c.training.context_exchange == ContextExchange::AllToAll),
+        ("activation_offload", "0.5", |c| c.training.activation_offload > 0.49),
+        ("send_overlap", "true", |c| c.training.overlapped_sends),
         ("gbs", "64", |c| c.global_batch == 64),
         ("Hidden_Size", "5120", |c| c.model.modules[0].hidden == 5120),
     ];
@@ -178,6 +191,57 @@ fn every_column_is_heard() {
     assert_eq!(differs(&[("recompute", "full")]).1.training.recompute, Recompute::Full);
     assert!(differs(&[("zero", "3"), ("parameter_offload", "true")]).1.training.offloads_parameters());
     assert_eq!(differs(&[("n_gpus", "8")]).1, plain);
+}
+
+/// NVLink of a rack connects all its hosts of 4 devices.
+#[test]
+fn hosts_of_a_rack_share_a_fast_link() {
+    for (devices, per_node, expected) in
+        [("72", "4", (1, 72)), ("512", "4", (8, 64)), ("8", "", (1, 8)), ("144", "72", (2, 72))]
+    {
+        let columns = [("gpu", "GB200 NVL72"), ("n_gpus", devices), ("gpus_per_node", per_node)];
+        let cluster = with(&columns).unwrap().cluster;
+        assert_eq!((cluster.nodes, cluster.devices_per_node), expected, "{devices} {per_node}");
+    }
+}
+
+/// Columns that need others.
+#[test]
+fn columns_of_experts_adapters_and_fp8_are_read() {
+    let module = |columns: &[(&str, &str)]| with(columns).unwrap().model.modules[0].clone();
+    let experts = module(&[
+        ("n_experts", "64"),
+        ("ffn", "1024"),
+        ("dense_ffn", "8192"),
+        ("dense_layers", "1"),
+        ("experts_every", "2"),
+    ]);
+    let moe = experts.moe.unwrap();
+    assert_eq!((experts.ffn, moe.expert_width, moe.dense_layers, moe.every), (8192, Some(1024), 1, 2));
+    let adapters = module(&[("lora_rank", "8"), ("lora_targets", "attention"), ("base_bits", "4")]).adapters.unwrap();
+    assert_eq!((adapters.rank, adapters.mlp, adapters.base_bits), (8, false, Some(4)));
+    let windows = module(&[("window", "1024"), ("full_every", "6")]).window.unwrap();
+    assert_eq!((windows.tokens, windows.full_every), (1024, 6));
+    let fp8 =
+        with(&[("gpu", "h100"), ("precision", "fp8"), ("fp8_recipe", "rowwise"), ("fp8_params", "true")]).unwrap();
+    assert_eq!((fp8.training.fp8_recipe, fp8.training.fp8_weights), (Some(Fp8Recipe::Rowwise), true));
+    let modules = with(&[("recompute", "selective"), ("recompute_modules", "core_attn layernorm")]).unwrap();
+    let expected = [RecomputedModule::CoreAttn, RecomputedModule::Layernorm];
+    assert_eq!(modules.training.recompute_modules, expected);
+    for (columns, says) in [
+        (&[("fp8_recipe", "rowwise")][..], "fp8_recipe: needs precision fp8"),
+        (&[("fp8_weights", "true")], "fp8_weights: needs precision fp8"),
+        (&[("full_every", "6")], "full_every: needs window above 0"),
+        (&[("q_lora_rank", "1536")], "q_lora_rank: needs kv_lora_rank above 0"),
+        (&[("base_bits", "4")], "base_bits: needs lora_rank above 0"),
+        (&[("lora_rank", "8"), ("base_bits", "5")], "base_bits: 5 is neither 4 nor 8"),
+        (&[("lora_targets", "attention")], "lora_targets: needs lora_rank above 0"),
+        (&[("recompute_modules", "mlp")], "recompute_modules: needs recompute selective"),
+        (&[("cp", "3"), ("seq_len", "3072"), ("cp_exchange", "all_to_all")], "cp_exchange: all_to_all: cp 3 does not"),
+    ] {
+        let reason = with(columns).expect_err(says);
+        assert!(reason.starts_with(says), "{reason}, not {says}");
+    }
 }
 
 #[test]
@@ -390,7 +454,7 @@ proptest! {
 
     /// Arbitrary values, including range limits, produce one output row per input row.
     #[test]
-    fn rows_in_are_rows_out(rows in prop::collection::vec(COLUMNS.map(cell), 1..20)) {
+    fn rows_in_are_rows_out(rows in prop::collection::vec(Vec::from(COLUMNS.map(cell)), 1..20)) {
         let names = COLUMNS.map(|column| column.name).join(",");
         let table = rows.iter().fold(names, |table, row| table + "\n" + &row.join(","));
         let (out, summary) = answered(&table);

@@ -2,6 +2,8 @@
 //!
 //! The scripts take a model by name and replace settings of its recipe, which is Python code.
 
+use planner::training::Fp8Recipe;
+
 use super::arguments::commands;
 use super::keys::Keys;
 use super::{JobConfigError, programs};
@@ -161,7 +163,10 @@ fn is_argument(word: &str, short: &str, long: &str) -> bool {
 fn meaning(key: &str, value: &str) -> String {
     match key {
         RECIPE => format!("{value}_pretrain"),
-        "mixed_precision" if value.to_lowercase().contains("fp8") => "bf16_with_fp8_mixed".to_owned(),
+        "mixed_precision" if value.to_lowercase().contains("fp8") => {
+            let recipe = Fp8Recipe::named(value).map_or(String::new(), |recipe| format!("_{}", recipe.id()));
+            format!("bf16_with_fp8{recipe}_mixed")
+        }
         "mixed_precision" if value.eq_ignore_ascii_case("nvfp4") => "bf16_with_fp4_mixed".to_owned(),
         "mixed_precision" => "bf16_mixed".to_owned(),
         _ => value.to_owned(),

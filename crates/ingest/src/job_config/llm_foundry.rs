@@ -1,7 +1,7 @@
 //! llm-foundry job files (YAML) with MPT or Hugging Face models.
 
 use planner::model::{Adapters, Model};
-use planner::training::{AttentionKernel, GradientFormat, Precision, Recompute};
+use planner::training::{AttentionKernel, Fp8Recipe, GradientFormat, Precision, Recompute};
 
 use super::keys::Keys;
 use super::settings::{Batch, Settings, within_node};
@@ -38,6 +38,8 @@ pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
     settings.batch = global.map_or(Batch::Unknown, Batch::Global);
     settings.batch_key = Some("global_train_batch_size");
     let precision = keys.text(&["precision"], "precision").unwrap_or_default();
+    // Composer calls Transformer Engine, whose default recipe is delayed scaling.
+    settings.fp8_recipe = Some(Fp8Recipe::Delayed);
     settings.precision = Some(match precision.as_str() {
         "amp_fp8" => Precision::Fp8,
         "fp32" => Precision::Fp32,

@@ -5,7 +5,7 @@
 
 use planner::model::Model;
 use planner::scenario::PlannerKind;
-use planner::training::{AttentionKernel, Precision, Recompute};
+use planner::training::{AttentionKernel, Fp8Recipe, Precision, Recompute};
 
 use super::keys::Keys;
 use super::settings::{Batch, Settings, Sharding};
@@ -227,6 +227,7 @@ fn memory(keys: &mut Keys, settings: &mut Settings) {
         settings.set_pure_bf16();
     }
     let quantization = keys.text(&["quantization"], "precision").unwrap_or_default();
+    settings.fp8_recipe = Fp8Recipe::named(&quantization);
     let is_fp32 = keys.text(&["dtype"], "precision").is_some_and(|name| name == "float32");
     settings.precision = Some(match (quantization.contains("fp8"), is_fp32) {
         (true, _) => Precision::Fp8,

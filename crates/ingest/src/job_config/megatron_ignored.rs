@@ -1,7 +1,7 @@
 //! Arguments of Megatron-LM that affect neither time nor memory of a step.
 
 /// Starts of their names.
-const PREFIXES: [&str; 115] = [
+const PREFIXES: [&str; 114] = [
     "timing-log",
     "apply-rope",
     "decoupled-",
@@ -93,7 +93,6 @@ const PREFIXES: [&str; 115] = [
     "fp8-amax",
     "fp8-margin",
     "fp8-interval",
-    "fp8-recipe",
     "mpi",
     "moe-shared-expert-overlap",
     "no-position-embedding",

@@ -35,6 +35,11 @@ pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
     if keys.flag(&["$FP8"], "precision").unwrap_or(false) {
         keys.derive("fp8-format", "hybrid", "$FP8");
     }
+    for name in ["$FP8_PARAM_GATHER", "$FP8_PARAMS"] {
+        if keys.flag(&[name], "format of weights").unwrap_or(false) {
+            keys.derive("fp8-param-gather", "true", name);
+        }
+    }
     keys.assume("The precision outside fp8 products is bf16.");
     keys.derive("bf16", "true", "");
     let of_replica = keys.count(&["$MINIBS"], "sequences of a replica")?;

@@ -4,6 +4,7 @@
 //! for [`NAMES`] and for switches that the two state with opposite or other words ([`switches`]).
 
 use planner::model::Adapters;
+use planner::training::Fp8Recipe;
 
 use super::keys::Keys;
 use super::settings::Settings;
@@ -101,6 +102,9 @@ pub(super) fn read_bridge(keys: &mut Keys) -> Result<Settings, JobConfigError> {
         ("mixed_precision.bf16", "bf16"),
         ("mixed_precision.fp16", "fp16"),
         ("mixed_precision.fp8", "fp8-format"),
+        ("mixed_precision.fp8_recipe", "fp8-recipe"),
+        ("mixed_precision.fp8_param_gather", "fp8-param-gather"),
+        ("mixed_precision.fp8_param", "fp8-param-gather"),
         ("mixed_precision.grad_reduce_in_fp32", "grad-reduce-in-fp32"),
         ("comm_overlap.tp_comm_overlap", "tp-comm-overlap"),
         ("comm_overlap.overlap_grad_reduce", "overlap-grad-reduce"),
@@ -114,6 +118,9 @@ pub(super) fn read_bridge(keys: &mut Keys) -> Result<Settings, JobConfigError> {
     let recipe = keys.peek("mixed_precision").unwrap_or_default().to_lowercase();
     if recipe.contains("fp8") || recipe.contains("fp4") {
         keys.derive("fp8-format", "hybrid", "mixed_precision");
+        if let Some(named) = Fp8Recipe::named(&recipe).filter(|_| !keys.has("fp8-recipe")) {
+            keys.derive("fp8-recipe", named.id(), "mixed_precision");
+        }
         if recipe.contains("fp4") {
             keys.not_modelled("Products in fp4 are read as fp8.");
         }
@@ -199,8 +206,12 @@ pub(super) fn switches(keys: &mut Keys) {
             keys.derive(argument, value, name);
         }
     }
-    // The options of fp8 have no effect without the switch.
-    keys.rename(|key| key.starts_with("fp8").then(|| format!("unused-{key}")).filter(|_| key != "fp8-format"));
+    // The reader of Megatron-LM would read other options of fp8 as the switch.
+    let is_read = |key: &str| matches!(key, "fp8-format" | "fp8-recipe" | "fp8-param-gather");
+    if !keys.has("fp8-param-gather") && is(keys, "fp8-params", "true") {
+        keys.derive("fp8-param-gather", "true", "fp8-params");
+    }
+    keys.rename(|key| (key.starts_with("fp8") && !is_read(key)).then(|| format!("unused-{key}")));
     if keys.has("num-query-groups") {
         keys.derive("group-query-attention", "true", "num-query-groups");
     }

@@ -1,7 +1,7 @@
 //! Configurations of OLMo-core, which its runs save as JSON. Batches are counted in tokens.
 
 use planner::model::Model;
-use planner::training::{AttentionKernel, ContextExchange, GradientFormat, Precision, Recompute};
+use planner::training::{AttentionKernel, ContextExchange, Fp8Recipe, GradientFormat, Precision, Recompute};
 
 use super::keys::Keys;
 use super::settings::{Batch, Settings, Sharding, within_node};
@@ -133,6 +133,10 @@ fn sharding(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigErr
     settings.gradients = reduced.is_some_and(|format| format.contains("bfloat16")).then_some(GradientFormat::Bf16);
     if keys.flag(&["train_module.float8_config.enabled"], "precision").unwrap_or(false) {
         settings.precision = Some(Precision::Fp8);
+        let recipe = keys.text(&["train_module.float8_config.ao_recipe"], "recipe of fp8");
+        settings.fp8_recipe = recipe.and_then(|name| Fp8Recipe::named(&name));
+        let name = "train_module.float8_config.ao.enable_fsdp_float8_all_gather";
+        settings.fp8_weights = keys.flag(&[name], "format of weights").unwrap_or(false);
     }
     Ok(())
 }

@@ -258,6 +258,7 @@ fn training(format: ConfigFormat, settings: &Settings, cluster: &Cluster, keys: 
     let precision = settings.precision.unwrap_or(default.precision);
     // Settings without effect have the default.
     let has_masters = precision != Precision::Fp32;
+    let is_fp8 = precision == Precision::Fp8;
     let has_formats = settings.optimizer.has_moment_format();
     Training {
         recompute: settings.recompute.unwrap_or(default.recompute),
@@ -272,6 +273,8 @@ fn training(format: ConfigFormat, settings: &Settings, cluster: &Cluster, keys: 
         framework,
         execution: settings.is_compiled.then_some(Execution::Compiled),
         precision,
+        fp8_recipe: settings.fp8_recipe.filter(|recipe| is_fp8 && *recipe != framework.fp8_recipe()),
+        fp8_weights: settings.fp8_weights && is_fp8,
         distributed_optimizer: zero.unwrap_or(1) > 0,
         zero: zero.filter(|&zero| zero > 1),
         chunked_loss: settings.loss == Loss::Chunked,

@@ -4,8 +4,8 @@ use planner::cluster::Cluster;
 use planner::model::{Adapters, Model, ModuleRole};
 use planner::scenario::PlannerKind;
 use planner::training::{
-    AttentionKernel, ContextExchange, Framework, GradientFormat, MasterWeights, MomentFormat, Optimizer, Precision,
-    Recompute, RecomputedModule,
+    AttentionKernel, ContextExchange, Fp8Recipe, Framework, GradientFormat, MasterWeights, MomentFormat, Optimizer,
+    Precision, Recompute, RecomputedModule,
 };
 
 use super::JobConfigError;
@@ -69,6 +69,10 @@ pub(super) struct Settings {
     pub(super) context_exchange: ContextExchange,
     pub(super) attention: Option<AttentionKernel>,
     pub(super) precision: Option<Precision>,
+    /// Recipe of fp8 products. `None`: as usual in the framework.
+    pub(super) fp8_recipe: Option<Fp8Recipe>,
+    /// Weights are stored and gathered in fp8.
+    pub(super) fp8_weights: bool,
     pub(super) zero: Option<u32>,
     /// Devices over which ZeRO shards. `None`: all with the same parameters.
     pub(super) sharding: Option<Sharding>,

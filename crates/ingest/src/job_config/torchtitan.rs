@@ -10,7 +10,7 @@ pub(super) use command::{argument, is_command, join, read as read_command};
 use planner::cost::partition::layers_with_ends;
 use planner::model::Model;
 use planner::scenario::PlannerKind;
-use planner::training::{AttentionKernel, Precision, Recompute};
+use planner::training::{AttentionKernel, Fp8Recipe, Precision, Recompute};
 use serde_json::Value;
 
 use super::keys::Keys;
@@ -319,6 +319,16 @@ fn precision(keys: &mut Keys, settings: &mut Settings) {
             ));
         }
     }
+    let is_mx = converters.contains("mx") && !converters.contains("float8");
+    let stated = |keys: &mut Keys, name: &str| {
+        let names = ["quantize.linear.float8", "float8"].map(|section| format!("{section}.{name}"));
+        names.into_iter().find_map(|key| keys.text(&[&key], "recipe of fp8"))
+    };
+    let recipe = stated(keys, "recipe_name").and_then(|name| Fp8Recipe::named(&name));
+    settings.fp8_recipe = if is_mx { Some(Fp8Recipe::Mxfp8) } else { recipe };
+    // torchao gathers in fp8 only with a scale per tensor.
+    let is_gathered = stated(keys, "enable_fsdp_float8_all_gather").is_some_and(|value| value == "true");
+    settings.fp8_weights = is_gathered && settings.fp8_recipe.is_none_or(|recipe| recipe == Fp8Recipe::Tensorwise);
     settings.precision = Some(if is_enabled || converters.contains("float8") || converters.contains("mx") {
         Precision::Fp8
     } else if parameters.as_deref() == Some("float32") {

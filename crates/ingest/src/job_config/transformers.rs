@@ -128,6 +128,7 @@ pub(super) fn read(format: ConfigFormat, keys: &mut Keys) -> Result<Settings, Jo
         sharding::report_accumulation(keys, &settings);
     }
     settings.precision = precision::read(format, keys)?;
+    precision::fp8(keys, &mut settings);
     precision::gradients(keys, &mut settings);
     settings.recompute = Some(recompute(format, keys, &mut settings));
     settings.attention = attention(keys);

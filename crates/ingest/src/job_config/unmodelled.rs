@@ -44,7 +44,6 @@ const PARTS: &[(&[&str], When, &str)] = &[
     (&["cross_attention_layers"], When::Set, "Cross-attention layers are read as layers with self-attention."),
     (&["quantization_config.quant_method"], When::Set, "The quantised weights are read as bf16."),
     (&["audio_config.model_type"], When::Set, "The audio encoder is left out."),
-    (&["fp8-param-gather", "fp8-param"], When::Set, "Weights that are stored and gathered in fp8 are read as bf16."),
     (&["cuda-graph-impl"], When::IsNot("none"), "CUDA graphs are not applied."),
     (&["enable-cuda-graph", "external-cuda-graph"], When::Set, "CUDA graphs are not applied."),
     (

@@ -4,7 +4,7 @@ use super::{every, layer_counts};
 use planner::model::Module;
 use planner::outcome::{BatchSummary, Planned};
 use planner::scenario::{PlannerKind, Scenario};
-use planner::training::{ContextExchange, Framework, Optimizer, Precision, Recompute, Training};
+use planner::training::{ContextExchange, Fp8Recipe, Framework, Optimizer, Precision, Recompute, Training};
 use planner::workload::Packing;
 
 /// Formats the differences, one or two sentences each.
@@ -89,7 +89,8 @@ fn parallelism(scenario: &Scenario, planner: PlannerKind, planned: &Planned, not
         notes.push("Cannot express: the share of communication that the plan overlaps; measure it.".to_owned());
     }
     if training.precision == Precision::Fp8 {
-        notes.push("fp8: add the float8 converter for your version of torchtitan.".to_owned());
+        let recipe = training.used_recipe().map_or("", Fp8Recipe::id);
+        notes.push(format!("fp8: add the float8 converter for your version of torchtitan, with scales {recipe}."));
     }
     if !training.overrides.is_empty() || !scenario.profiles.is_empty() {
         notes.push("The plan uses measured times; they change no setting.".to_owned());

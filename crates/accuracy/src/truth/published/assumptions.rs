@@ -1,7 +1,7 @@
 //! Facts of publications that `planscope estimate` has no column for.
 
 use planner::estimate::Configuration;
-use planner::training::{Framework, Recompute};
+use planner::training::{Fp8Recipe, Framework, Recompute};
 
 use super::{Error, Line};
 
@@ -38,7 +38,25 @@ pub(super) fn elastic_fabric(line: Line<'_>, configuration: &mut Configuration) 
     Ok(())
 }
 
-/// torchtitan: "sellayer" recomputes every second layer, "asyncTP" overlaps tensor-parallel communication.
+/// torchao: scales per tensor, with weights that are gathered in fp8, or scales per row with weights gathered in bf16.
+#[expect(clippy::unnecessary_wraps, reason = "the signature of all facts")]
+pub(super) fn torchao_recipe(line: Line<'_>, configuration: &mut Configuration) -> Result<(), Error> {
+    let recipe = line.text("recipe");
+    configuration.training.fp8_weights = recipe.contains("float8 all-gather");
+    configuration.training.fp8_recipe = Fp8Recipe::named(recipe);
+    Ok(())
+}
+
+/// MaxText: the global batch follows from the tokens of a step, and every chip has its sequences at once.
+pub(super) fn tokens_of_step(line: Line<'_>, configuration: &mut Configuration) -> Result<(), Error> {
+    let sequences = line.number::<u32>("tokens_per_step")? / configuration.sequence_length;
+    configuration.global_batch = sequences;
+    configuration.layout.microbatch = sequences / configuration.layout.data;
+    Ok(())
+}
+
+/// torchtitan: "sellayer" recomputes every second layer, "asyncTP" overlaps tensor-parallel communication. "fp8row" scales
+/// by row; the other fp8 runs scale by tensor and gather weights in fp8.
 #[expect(clippy::unnecessary_wraps, reason = "the signature of all facts")]
 pub(super) fn torchtitan_notes(line: Line<'_>, configuration: &mut Configuration) -> Result<(), Error> {
     if line.text("notes").contains("asyncTP") {
@@ -48,13 +66,18 @@ pub(super) fn torchtitan_notes(line: Line<'_>, configuration: &mut Configuration
         configuration.training.recompute = Recompute::Full;
         configuration.training.recompute_layers = Some(configuration.model.layers() / 2);
     }
+    match line.text("published_precision") {
+        "fp8row" => configuration.training.fp8_recipe = Some(Fp8Recipe::Rowwise),
+        "fp8" => configuration.training.fp8_weights = true,
+        _ => {}
+    }
     Ok(())
 }
 
 /// MLPerf: the configuration states the overlap of tensor-parallel communication.
 #[expect(clippy::unnecessary_wraps, reason = "the signature of all facts")]
 pub(super) fn stated_overlap(line: Line<'_>, configuration: &mut Configuration) -> Result<(), Error> {
-    if line.text("tp_overlap") == "True" {
+    if ["True", "1"].contains(&line.text("tp_overlap")) && configuration.layout.tensor > 1 {
         configuration.training.tensor_overlap = Framework::Megatron.tensor_overlap().unwrap_or(0.0);
     }
     Ok(())

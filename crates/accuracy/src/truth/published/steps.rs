@@ -1,6 +1,6 @@
 //! Tables of step times.
 
-use super::assumptions::{elastic_fabric, nothing, stated_overlap, torchtitan_notes};
+use super::assumptions::{elastic_fabric, nothing, stated_overlap, tokens_of_step, torchao_recipe, torchtitan_notes};
 use super::{Goal, Line, Listing, Published, Quantity};
 
 /// Columns that group the errors of most tables.
@@ -181,11 +181,82 @@ pub(super) const TABLES: &[Published] = &[
         assumptions: &["Recomputation is not published: none."],
         quantity: Quantity::StepTime("measured_s"),
         renamed: &[("precision", "published_precision")],
-        words: &[("llama-3.1-8b", "llama-3-8b"), ("llama-3.1-405b", "llama-3-405b"), ("null", "")],
+        words: MLPERF,
         constant: &[("recompute", "none")],
         assume: stated_overlap,
         excluded: mlperf,
         facets: &[("GPU", "gpu"), ("model", "preset"), ("GPUs", "n_gpus")],
+        listing: Listing::Rows,
+    },
+    Published {
+        id: "mlperf_other_devices",
+        file: "mlperf_training",
+        title: "Pretraining of Llama 3.1 in MLPerf on devices without timings",
+        source: "MLPerf Training 4.0 to 5.1, logs of the results",
+        goal: GOAL,
+        peer: "none",
+        assumptions: &[
+            "Recomputation is not published: none.",
+            "The rates of these devices follow from their data sheets and the curves of another device.",
+        ],
+        quantity: Quantity::StepTime("measured_s"),
+        renamed: &[("precision", "published_precision")],
+        words: MLPERF,
+        constant: &[("recompute", "none")],
+        assume: stated_overlap,
+        excluded: mlperf_other_devices,
+        facets: &[("GPU", "gpu"), ("model", "preset"), ("GPUs", "n_gpus")],
+        listing: Listing::Rows,
+    },
+    Published {
+        id: "mlperf_lora",
+        file: "mlperf_training",
+        title: "Adapters of Llama 2 70B in MLPerf",
+        source: "MLPerf Training 4.0 to 5.1, logs of the results",
+        goal: GOAL,
+        peer: "none",
+        assumptions: &[
+            "Rank 16 on the layers of attention, as the rules of MLPerf require; base weights in fp8.",
+            "Recomputation is not published: none.",
+        ],
+        quantity: Quantity::StepTime("measured_s"),
+        renamed: &[("precision", "published_precision")],
+        words: MLPERF,
+        constant: &[("recompute", "none"), ("lora_rank", "16"), ("lora_targets", "attention"), ("fp8_weights", "true")],
+        assume: stated_overlap,
+        excluded: mlperf_lora,
+        facets: &[("GPU", "gpu"), ("TP", "tp"), ("CP", "cp"), ("GPUs", "n_gpus")],
+        listing: Listing::Rows,
+    },
+    Published {
+        id: "tpu_maxtext",
+        file: "tpu_maxtext",
+        title: "MaxText on 8 to 1,024 TPU v6e",
+        source: "AI-Hypercomputer/tpu-recipes, logs of its Trillium recipes",
+        goal: GOAL,
+        peer: "none",
+        assumptions: &[
+            "Sharding and recomputation are not in the table. MaxText's defaults: weights sharded over all chips, whole layers \
+             recomputed. The batch follows from the tokens of a step.",
+            "The rates of the TPU v6e follow from its data sheet and the generic curves.",
+        ],
+        quantity: Quantity::StepTime("measured_s"),
+        renamed: &[("precision", "published_precision"), ("preset", "model")],
+        words: &[
+            ("TPU-v6e", "tpu-v6e"),
+            ("GPT3-175B", "gpt-3-175b"),
+            ("Gemma3-12B", "gemma-3-12b"),
+            ("Llama2-70B", "llama-2-70b"),
+            ("Llama3.1-8B", "llama-3-8b"),
+            ("Llama3.1-70B", "llama-3-70b"),
+            ("Llama3.1-405B", "llama-3-405b"),
+            ("Mistral-7B", "mistral-7b"),
+            ("Mixtral-8x7B", "mixtral-8x7b"),
+        ],
+        constant: &[("recompute", "full"), ("zero", "3"), ("framework", "MaxText"), ("dropout", "false")],
+        assume: tokens_of_step,
+        excluded: maxtext,
+        facets: &[("model", "model"), ("GPUs", "n_gpus")],
         listing: Listing::Rows,
     },
     Published {
@@ -195,7 +266,7 @@ pub(super) const TABLES: &[Published] = &[
         source: "torchao, training page of its documentation",
         goal: GOAL,
         peer: "none",
-        assumptions: &["torchtitan, compiled, with recomputation by operator."],
+        assumptions: &["torchtitan, compiled, with recomputation by operator. The recipe of fp8 as published."],
         quantity: Quantity::StepTime("measured_s"),
         renamed: &[("precision", "recipe")],
         words: &[
@@ -205,7 +276,7 @@ pub(super) const TABLES: &[Published] = &[
             ("selective", "operators"),
         ],
         constant: &[("framework", "torchtitan"), ("execution", "compiled")],
-        assume: nothing,
+        assume: torchao_recipe,
         excluded: |_| None,
         facets: &[("recipe", "recipe")],
         listing: Listing::Rows,
@@ -217,11 +288,18 @@ pub(super) const TABLES: &[Published] = &[
         source: "NeMo AutoModel, performance summary of its documentation",
         goal: GOAL,
         peer: "none",
-        assumptions: &["A balanced router; FSDP of all weights; recomputation is not published: none."],
+        assumptions: &["A balanced router; DeepEP; FSDP of all weights; recomputation is not published: none."],
         quantity: Quantity::StepTime("measured_s"),
         renamed: &[("precision", "published_precision"), ("preset", "model")],
-        words: &[("Qwen3 MoE 30B", "qwen3-30b-a3b")],
-        constant: &[("recompute", "none"), ("fsdp", "true"), ("attention", "cudnn"), ("dp", "")],
+        words: &[("Qwen3 MoE 30B", "qwen3-30b-a3b"), ("DeepSeek V3 671B", "deepseek-v3")],
+        constant: &[
+            ("recompute", "none"),
+            ("fsdp", "true"),
+            ("attention", "cudnn"),
+            ("dp", ""),
+            ("head_size", ""),
+            ("dispatch_by_node", "true"),
+        ],
         assume: nothing,
         excluded: automodel,
         facets: &[],
@@ -254,6 +332,12 @@ fn asynchronous_pairs(line: Line<'_>) -> Option<&'static str> {
     USED.contains(&line.text("id")).then_some("used for the overlap of asynchronous tensor parallelism")
 }
 
+/// Words of MLPerf.
+const MLPERF: &[(&str, &str)] =
+    &[("llama-3.1-8b", "llama-3-8b"), ("llama-3.1-405b", "llama-3-405b"), ("GB200", "gb200-nvl72"), ("null", "")];
+
+const MEASURED: [&str; 3] = ["H100-SXM", "H200-SXM", "B200-SXM"];
+
 fn mlperf(line: Line<'_>) -> Option<&'static str> {
     if line.text("task") != "pretrain" {
         return Some("LoRA or images");
@@ -261,13 +345,53 @@ fn mlperf(line: Line<'_>) -> Option<&'static str> {
     if line.lacks("tp") || line.lacks("microbatch") {
         return Some("the layout is not published");
     }
-    if !["H100-SXM", "H200-SXM", "B200-SXM"].contains(&line.text("gpu")) {
+    if !MEASURED.contains(&line.text("gpu")) {
         return Some("the device is not measured");
     }
+    precision_of_mlperf(line)
+}
+
+fn mlperf_other_devices(line: Line<'_>) -> Option<&'static str> {
+    match mlperf(line) {
+        Some("the device is not measured") => precision_of_mlperf(line),
+        Some(reason) => Some(reason),
+        None => Some("the device is measured"),
+    }
+}
+
+fn precision_of_mlperf(line: Line<'_>) -> Option<&'static str> {
     (line.text("published_precision") != "fp8").then_some("precision not published or not supported")
 }
 
+fn mlperf_lora(line: Line<'_>) -> Option<&'static str> {
+    if !line.text("task").starts_with("lora") {
+        return Some("not LoRA");
+    }
+    if line.lacks("tp") || line.lacks("microbatch") {
+        return Some("the layout is not published");
+    }
+    if line.text("gpu") == "H200-NVL" {
+        return Some("no preset of the device");
+    }
+    let count = |column: &str| line.text(column).parse::<u32>().unwrap_or(1);
+    if count("n_gpus") > count("tp") * count("pp") * count("cp") * count("global_batch") {
+        return Some("fewer sequences than replicas");
+    }
+    precision_of_mlperf(line)
+}
+
+fn maxtext(line: Line<'_>) -> Option<&'static str> {
+    if line.text("published_precision") != "bf16" {
+        return Some("the device has no fp8");
+    }
+    (line.lacks("seq_len") && line.text("model") != "GPT3-175B").then_some("the sequence length is not published")
+}
+
 fn automodel(line: Line<'_>) -> Option<&'static str> {
-    (line.text("model") != "Qwen3 MoE 30B")
-        .then_some("not compared: LoRA, latent attention, shared experts, windows, or unpublished sizes")
+    match line.text("model") {
+        "Qwen3 MoE 30B" | "DeepSeek V3 671B" => None,
+        "Llama3 8B" | "Llama3 70B" | "Llama3 70B 2-node" => Some("LoRA; recomputation and targets are not published"),
+        "GPT-OSS 120B" => Some("expert parallelism is not published"),
+        _ => Some("sizes of the model are not published"),
+    }
 }

@@ -16,8 +16,8 @@ pub(super) struct Adapter {
 /// Adds the adapters of a layer.
 pub(super) fn forward(graph: &mut Builder, shape: &Shape<'_>) -> Vec<Adapter> {
     let adapter = |(input, output, rank): (u64, u64, u64)| {
-        let down = product(shape.n, input as f64, rank as f64, shape.format());
-        let up = product(shape.n, rank as f64, output as f64 / shape.t, shape.format());
+        let down = product(shape.n, input as f64, rank as f64, shape.wide_format());
+        let up = product(shape.n, rank as f64, output as f64 / shape.t, shape.wide_format());
         graph.run("adapter down", Phase::Forward, Kernel::MatMul(down), &[]);
         let hidden = graph.makes("adapter hidden", shape.w * down.m * down.n);
         graph.run("adapter up", Phase::Forward, Kernel::MatMul(up), &[hidden]);

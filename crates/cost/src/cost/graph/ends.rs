@@ -55,17 +55,17 @@ fn input_products(shape: &Shape<'_>) -> Vec<MatMul> {
     let columns = h / shape.t;
     if let Some(patch) = shape.module.patch {
         let edge = f64::from(patch.patch_px);
-        return vec![product(n, 3.0 * edge * edge, columns, shape.format())];
+        return vec![product(n, 3.0 * edge * edge, columns, shape.wide_format())];
     }
     if let Some(video) = shape.module.video {
-        return vec![product(n, f64::from(video.values_per_token), columns, shape.format())];
+        return vec![product(n, f64::from(video.values_per_token), columns, shape.wide_format())];
     }
     if let Some(audio) = shape.module.audio {
         // Kernel width three. Convolution 1 has stride two, so convolution 0 has 2 n frames.
         let frames = 2.0 * n;
         return vec![
-            product(frames, 3.0 * f64::from(audio.mel_bins), columns, shape.format()),
-            product(n, 3.0 * h, columns, shape.format()),
+            product(frames, 3.0 * f64::from(audio.mel_bins), columns, shape.wide_format()),
+            product(n, 3.0 * h, columns, shape.wide_format()),
         ];
     }
     Vec::new()
@@ -95,7 +95,7 @@ pub fn output(shape: &Shape<'_>) -> OperatorGraph {
     }
     let logits = (v > 0.0).then(|| {
         super::transformer::gather(&mut graph, shape, n, Phase::Forward, None);
-        graph.run("output head", Phase::Forward, Kernel::MatMul(product(n, h, v, shape.format())), &[normed]);
+        graph.run("output head", Phase::Forward, Kernel::MatMul(product(n, h, v, shape.wide_format())), &[normed]);
         loss_forward(&mut graph, shape, v)
     });
     graph.turn();
@@ -103,7 +103,7 @@ pub fn output(shape: &Shape<'_>) -> OperatorGraph {
         let read: &[TensorId] = if shape.training.chunked_loss { &[] } else { &[logits] };
         graph.run("loss", Phase::InputGrad, stream(StreamingClass::Loss, loss_bytes(shape).1 * n * v), read);
         let gradient = graph.makes("logit gradient", w * n * v * chunk(shape, v));
-        let head = product(n, h, v, shape.format());
+        let head = product(n, h, v, shape.wide_format());
         let is_overlapped = shape.training.overlapped_backward;
         let at = graph.run("output head", Phase::InputGrad, input_grad(head), &[gradient]);
         graph.makes("gradient", w * n * h);
@@ -163,7 +163,7 @@ pub fn prediction(shape: &Shape<'_>) -> OperatorGraph {
             graph.run("prediction norm", phase, norm_kernel(shape, phase), &[x]);
         }
     };
-    let projection = product(shape.n / shape.split(), 2.0 * shape.h(), shape.h(), shape.format());
+    let projection = product(shape.n / shape.split(), 2.0 * shape.h(), shape.h(), shape.wide_format());
     norms(&mut graph, Phase::Forward);
     let both = graph.makes("two streams", 2.0 * shape.stream());
     graph.run("prediction projection", Phase::Forward, Kernel::MatMul(projection), &[both]);
@@ -192,13 +192,13 @@ fn projections(shape: &Shape<'_>) -> Vec<MatMul> {
     let merged = f64::from(shape.module.merged_patches());
     let rows = shape.n / merged;
     if shape.module.pools_patches() {
-        return vec![product(rows, shape.h(), f64::from(width) / shape.t, shape.format())];
+        return vec![product(rows, shape.h(), f64::from(width) / shape.t, shape.wide_format())];
     }
     let input = merged * shape.h();
     let inner = shape.module.patch.and_then(|patch| patch.inner_width).map_or(input, f64::from);
     vec![
-        product(rows, input, inner / shape.t, shape.format()),
-        product(rows, inner / shape.t, f64::from(width), shape.format()),
+        product(rows, input, inner / shape.t, shape.wide_format()),
+        product(rows, inner / shape.t, f64::from(width), shape.wide_format()),
     ]
 }
 

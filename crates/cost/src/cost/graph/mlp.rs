@@ -64,7 +64,7 @@ fn down(shape: &Shape<'_>) -> MatMul {
 }
 
 fn router(shape: &Shape<'_>, moe: Moe) -> MatMul {
-    product(shape.n / shape.split(), shape.h(), f64::from(moe.experts), shape.format())
+    product(shape.n / shape.split(), shape.h(), f64::from(moe.experts), shape.wide_format())
 }
 
 /// Name of the exchange that sends tokens, or gradients, to the experts.

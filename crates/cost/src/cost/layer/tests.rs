@@ -4,7 +4,7 @@ use super::*;
 use planscope_core::cluster::presets::cluster;
 use planscope_core::model::Adapters;
 use planscope_core::model::presets::model;
-use planscope_core::training::{Execution, Framework, Precision};
+use planscope_core::training::{Execution, Fp8Recipe, Framework, Precision};
 
 /// Returns the costs of a Llama-3 8B layer and input block on eight H100s.
 fn on_eight(overlapped: bool, gradients: Gradients) -> (LayerCost, LayerCost) {
@@ -136,6 +136,32 @@ fn quantized_weights_are_converted() {
         let rate = weights / added.secs();
         assert!(rate > 130e9 && rate < 170e9, "{rate:e}");
     }
+}
+
+/// Conversion costs time with scales of this step, and none with delayed scaling. The output head is in bf16.
+#[test]
+fn recipes_of_fp8_convert_operands() {
+    let (model, cluster) = (model("llama-3-8b").unwrap(), cluster("h100").unwrap());
+    let load = ModuleLoad::unpadded(8192.0, 8192.0 * 8192.0);
+    let costs = |precision, fp8_recipe| {
+        let training = Training { precision, fp8_recipe, ..Training::default() };
+        let layers = LayerModel::new(&model.modules[0], &cluster, &training, 1);
+        (layers.layer(load).total().secs(), layers.output(load).total().secs())
+    };
+    let fp8 = |recipe| costs(Precision::Fp8, Some(recipe));
+    let (bf16, head) = costs(Precision::Bf16, None);
+    let delayed = fp8(Fp8Recipe::Delayed);
+    assert!(delayed.0 < bf16 && (delayed.1 - head).abs() < 1e-12, "{delayed:?} {bf16} {head}");
+    let (tensorwise, rowwise, mxfp8) = (fp8(Fp8Recipe::Tensorwise), fp8(Fp8Recipe::Rowwise), fp8(Fp8Recipe::Mxfp8));
+    assert!(delayed.0 < mxfp8.0 && mxfp8.0 < tensorwise.0 && tensorwise.0 < bf16, "{mxfp8:?} {tensorwise:?}");
+    assert!(mxfp8.0 < rowwise.0 && rowwise.0 < bf16, "{rowwise:?}");
+    // Of the operands of four products with 218,112,000 weights, 6 bytes per value are read and written in the forward, and
+    // as many for the gradient of the output.
+    let tokens = 8192.0;
+    let (inputs, outputs) = (3.0 * 4096.0 + 14_336.0, 6144.0 + 4096.0 + 28_672.0 + 4096.0);
+    let bytes = 6.0 * (tokens * (inputs + outputs) + 218_112_000.0);
+    let rate = bytes / (tensorwise.0 - delayed.0);
+    assert!(rate > 1.5e12 && rate < 3.35e12, "{rate:e}");
 }
 
 /// With TP 8 and an overlap of 1, an eighth of a collective of 1 s is exposed and the rest slows its product by 12.56 %

@@ -27,15 +27,18 @@ impl LayerTable<'_> {
     /// With 12 bytes of optimizer state and 4 bytes of 16-bit weights and gradients per parameter,
     /// the fractions are 3/4 and 1/4 as in Hydraulis App. C.1.
     pub fn disaggregated(&self, partition: &Partition, replica_layout: ReplicaLayout, devices: u32) -> Disaggregated {
-        // (trained, frozen) parameters.
-        let trained_and_frozen = |parameters: Parameters| (parameters.trained(), parameters.untrained());
+        // Trained parameters, and all weights.
+        let is_double = !self.training.has_single_fp8_copy(&self.cluster.device);
+        let trained_and_all = |parameters: Parameters| {
+            (parameters.trained(), parameters.without_saving(is_double, is_double).weights().iter().sum())
+        };
         let counts: Vec<(f64, f64)> =
-            self.rank_parameters(partition, replica_layout).into_iter().map(trained_and_frozen).collect();
+            self.rank_parameters(partition, replica_layout).into_iter().map(trained_and_all).collect();
         let parameters = counts.iter().map(|(trained, _)| trained).sum::<f64>() * f64::from(self.tensor);
         let share = parameters / f64::from(devices);
         let bytes = StateBytes::new(&Training { zero: Some(0), ..self.training.clone() }, 1.0);
-        let state = |&(trained, frozen): &(f64, f64)| StateMemory {
-            weights: Bytes::from_f64((trained + frozen) * bytes.weights),
+        let state = |&(trained, weights): &(f64, f64)| StateMemory {
+            weights: Bytes::from_f64(weights * bytes.weights),
             gradients: Bytes::from_f64(trained * bytes.gradients),
             optimizer: Bytes::from_f64(share * bytes.optimizer),
             host: Bytes::from_f64(share * bytes.host),

@@ -14,6 +14,8 @@ pub(super) struct Exchange {
     pub(super) dense: f64,
     /// Trained expert parameters of a device.
     pub(super) expert: f64,
+    /// Their weights, dense and expert, in weights of the training precision.
+    pub(super) weights: [f64; 2],
     /// Last backward and first forward, which limit the overlap. `None`: no limit.
     pub(super) window: Option<(Seconds, Seconds)>,
 }
@@ -30,6 +32,10 @@ impl LayerTable<'_> {
         let [dense, expert] = self.sharding(replica_layout);
         let both =
             |time: &dyn Fn(&Sharding, f64) -> Seconds| time(&dense, exchange.dense) + time(&expert, exchange.expert);
+        let weights = |time: &dyn Fn(&Sharding, f64) -> Seconds| {
+            let [of_dense, of_expert] = exchange.weights;
+            time(&dense, of_dense) + time(&expert, of_expert)
+        };
         let (gradient, width) = (self.training.gradients.bytes(), self.training.width());
         let backward = exchange.window.map(|window| window.0);
         let forward = exchange.window.map(|window| window.1);
@@ -39,11 +45,11 @@ impl LayerTable<'_> {
             1 | 2 if self.training.profile().owners_broadcast => {
                 let reduced = both(&|sharding, count| sharding.all_reduce(gradient * count));
                 let owners = self.rank_tensors(partition, replica_layout, rank).min(dense.shards).max(1.0);
-                hidden(reduced, backward) + both(&|sharding, count| sharding.broadcast(width * count, owners))
+                hidden(reduced, backward) + weights(&|sharding, count| sharding.broadcast(width * count, owners))
             }
             1 | 2 => {
                 let reduced = both(&|sharding, count| sharding.reduce(gradient * count, 1.0));
-                let gathered = both(&|sharding, count| sharding.gather(width * count, 1.0));
+                let gathered = weights(&|sharding, count| sharding.gather(width * count, 1.0));
                 hidden(reduced, backward) + hidden(gathered, forward)
             }
             // ZeRO-3 communicates around each stage, see `sharded_traffic`.
@@ -77,14 +83,15 @@ impl LayerTable<'_> {
         // Offloaded shards move to the device before they are gathered, and gradients to the host after the reduction.
         let host_rate = self.training.offloads_parameters().then(|| self.cluster.host_rate().get());
         let moved = |bytes: f64| host_rate.map_or(Seconds::ZERO, |rate| Seconds::from_secs(bytes / rate));
-        let traffic = |sharding: &Sharding, trained: f64, frozen: f64| {
-            let (weights, gradients) = (width * (trained + frozen), gradient * trained);
+        let traffic = |sharding: &Sharding, trained: f64, weights: f64| {
+            let (weights, gradients) = (width * weights, gradient * trained);
             let gather = sharding.gather(weights, units) + moved(weights / sharding.shards);
             (gather, sharding.reduce(gradients, units) + moved(gradients / sharding.shards))
         };
         let [dense, expert] = self.sharding(replica_layout);
-        let dense = traffic(&dense, parameters.dense, parameters.frozen);
-        let expert = traffic(&expert, parameters.expert, parameters.frozen_expert);
+        let [dense_weights, expert_weights] = parameters.weights();
+        let dense = traffic(&dense, parameters.dense, dense_weights);
+        let expert = traffic(&expert, parameters.expert, expert_weights);
         let tensors = ranges.iter().map(|range| self.range_tensors(range)).sum::<u64>() as f64;
         let host = Seconds::from_secs(tensors * self.training.profile().gather_us * 1e-6);
         ShardedTraffic { gather: dense.0 + expert.0, reduce: dense.1 + expert.1, units, host }
@@ -101,7 +108,9 @@ impl LayerTable<'_> {
             let bytes = |kind: LayerKind| {
                 let (layer, adapters) = (module.kind_parameters(kind), module.adapter_parameters(kind));
                 let parameters = self.parameters_per_device(module, layer, adapters, (0, 0));
-                2.0 * self.training.width() * parameters.total()
+                let is_double = !self.training.has_single_fp8_copy(&self.cluster.device);
+                let stored = parameters.without_saving(is_double, is_double);
+                2.0 * self.training.width() * stored.weights().iter().sum::<f64>()
                     + self.training.gradients.bytes() * parameters.trained()
             };
             module.layer_kinds().into_iter().map(bytes).fold(0.0, f64::max)

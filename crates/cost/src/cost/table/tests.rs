@@ -5,10 +5,10 @@ use crate::cost::layer::ShardedTraffic;
 use planscope_core::cluster::presets::cluster;
 use planscope_core::model::presets::model;
 use planscope_core::stage_graph::Placement;
-use planscope_core::training::{Framework, Recompute};
+use planscope_core::training::{Fp8Recipe, Framework, Precision, Recompute};
 use planscope_core::workload::{Packing, Sequence};
 
-/// Calls `measure` for Llama-3 8B, modified by `change`, with two equal stages on two devices.
+/// Calls `measure` for Llama-3 8B, modified by `change`, with two equal stages on two devices: A100, or B200 with fp8.
 fn in_two_stages<T>(
     change: impl FnOnce(&mut Model, &mut Training),
     measure: impl FnOnce(&LayerTable<'_>, &Partition) -> T,
@@ -24,7 +24,8 @@ fn in_two_stages<T>(
         ..Sequence::default()
     };
     let loads = [MicrobatchLoad::new(&[sequence], &model, Packing::Packed)];
-    let cluster = cluster("a100-80gb").unwrap();
+    let device = if training.precision == Precision::Fp8 { "b200" } else { "a100-80gb" };
+    let cluster = cluster(device).unwrap();
     let table = LayerTable::new(&model, &cluster, &training, 1, &loads);
     let (middle, end) = (model.modules[0].layers / 2, model.modules[0].layers);
     let stage = |first, end| vec![LayerRange::new(0, first, end)];
@@ -252,7 +253,7 @@ fn offloaded_parameters_cross_the_link_to_the_host() {
         in_two_stages(change, |table, partition| {
             let stage = &partition.stages[0];
             let state = table.state_memory(partition, layout)[0];
-            (table.sharded_traffic(stage, layout), state, table.ranges_parameters(stage).total())
+            (table.sharded_traffic(stage, layout), state, table.ranges_parameters(stage).weights().iter().sum::<f64>())
         })
     };
     let ((offloaded, state, parameters), (sharded, on_device, _)) = (costs(true), costs(false));
@@ -263,4 +264,28 @@ fn offloaded_parameters_cross_the_link_to_the_host() {
     }
     assert_eq!(state.total(), Bytes::ZERO);
     assert!(state.host.get().abs_diff(on_device.total().get()) <= 4, "{state:?} {on_device:?}");
+}
+
+/// Layers have 1 byte per weight in a gather, and in memory if one copy is enough. The embedding has 2.
+#[test]
+fn fp8_weights_have_one_byte() {
+    let costs = |fp8_weights: bool, recipe: Fp8Recipe, zero: u32| {
+        let change = move |_: &mut Model, training: &mut Training| {
+            (training.precision, training.zero) = (Precision::Fp8, Some(zero));
+            (training.fp8_weights, training.fp8_recipe) = (fp8_weights, Some(recipe));
+        };
+        let layout = ReplicaLayout { pipeline: 2, data: 8, replica: 0 };
+        in_two_stages(change, |table, partition| {
+            let gathered = table.ranges_parameters(&partition.stages[0]).weights()[0];
+            (table.state_memory(partition, layout)[0].weights.get(), gathered)
+        })
+    };
+    let (embedding, layers) = (128_256.0 * 4096.0, 16.0 * 218_112_000.0);
+    let (wide, wide_gathered) = costs(false, Fp8Recipe::Delayed, 1);
+    assert_eq!((wide, wide_gathered), ((2.0 * (embedding + layers)) as u64, embedding + layers));
+    let (short, gathered) = costs(true, Fp8Recipe::Delayed, 1);
+    assert_eq!((short, gathered), ((2.0 * embedding + layers) as u64, embedding + 0.5 * layers));
+    // Scales of blocks differ by direction, so two copies are stored.
+    assert_eq!(costs(true, Fp8Recipe::Blockwise, 1), (wide, gathered));
+    assert_eq!(costs(true, Fp8Recipe::Delayed, 3).0, short / 8);
 }

@@ -60,6 +60,7 @@ fn sections_of_megatron_bridge_replace_settings() {
     let Scenario { model, training, .. } = &job.scenario;
     assert_eq!(model.layers(), 8);
     assert_eq!((training.precision, training.gradients), (Precision::Fp8, planner::training::GradientFormat::Bf16));
+    assert_eq!(training.fp8_recipe, Some(planner::training::Fp8Recipe::Blockwise));
     assert!(training.tensor_overlap > 0.99 && training.data_overlap < 0.01);
     assert!(job.unknown.is_empty(), "{:?}", job.unknown);
 }

@@ -1,7 +1,7 @@
 //! Tests of the formats of weights, gradients and moments.
 
 use super::*;
-use planner::training::{GradientFormat, MasterWeights, MomentFormat};
+use planner::training::{Fp8Recipe, GradientFormat, MasterWeights, MomentFormat};
 
 /// Formats of master weights, moments and gradients.
 type Formats = (MasterWeights, MomentFormat, GradientFormat);
@@ -69,4 +69,36 @@ fn trainers_update_the_loaded_weights_without_deepspeed() {
     assert_eq!(command("--train_type lora").0, MasterWeights::Fp32, "adapters are fp32");
     let (sharded, ..) = command("--torch_dtype bfloat16 --deepspeed zero2");
     assert_eq!(sharded, MasterWeights::Fp32, "DeepSpeed has fp32 copies");
+}
+
+/// Recipes that differ from the usual one of the framework, and weights in fp8.
+#[test]
+fn recipes_of_fp8_are_read() {
+    let fp8 = |text: &str| {
+        let job = config(text);
+        assert_eq!(job.unknown, Vec::<String>::new(), "{text}");
+        (job.scenario.training.fp8_recipe, job.scenario.training.fp8_weights)
+    };
+    let megatron = |flags: &str| {
+        fp8(&format!(
+            "x --num-layers 24 --hidden-size 1024 --num-attention-heads 16 --seq-length 2048 --micro-batch-size 2 --bf16 \
+             --global-batch-size 64 {flags}"
+        ))
+    };
+    assert_eq!(megatron("--fp8-format hybrid"), (None, false));
+    assert_eq!(megatron("--fp8-format hybrid --fp8-recipe delayed"), (None, false));
+    let both = "--fp8-format hybrid --fp8-recipe mxfp8 --fp8-param-gather";
+    assert_eq!(megatron(both), (Some(Fp8Recipe::Mxfp8), true));
+    assert_eq!(megatron("--fp8-recipe blockwise --fp8-param-gather"), (None, false), "without fp8");
+    let torchtitan = |converter: &str, section: &str| {
+        fp8(&format!(
+            "[model]\nname = \"llama3\"\nflavor = \"8B\"\nconverters = [\"{converter}\"]\n[training]\nlocal_batch_size = 1\n\
+             seq_len = 8192\n{section}"
+        ))
+    };
+    let gathered = "[quantize.linear.float8]\nenable_fsdp_float8_all_gather = true\n";
+    assert_eq!(torchtitan("float8", gathered), (None, true), "scales per tensor are usual");
+    let rowwise = "[float8]\nrecipe_name = \"rowwise\"\nenable_fsdp_float8_all_gather = true\n";
+    assert_eq!(torchtitan("float8", rowwise), (Some(Fp8Recipe::Rowwise), false));
+    assert_eq!(torchtitan("mx", ""), (Some(Fp8Recipe::Mxfp8), false));
 }

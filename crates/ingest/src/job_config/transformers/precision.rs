@@ -1,6 +1,6 @@
 //! Number formats of products and gradients.
 
-use planner::training::{GradientFormat, MasterWeights, MomentFormat, Precision};
+use planner::training::{Fp8Recipe, GradientFormat, MasterWeights, MomentFormat, Precision};
 
 use super::sharding::has_deepspeed;
 use crate::job_config::keys::Keys;
@@ -51,6 +51,25 @@ pub(super) fn read(format: ConfigFormat, keys: &mut Keys) -> Result<Option<Preci
             Some(Precision::Fp32)
         }
     })
+}
+
+/// Reads the recipe of fp8 products. Axolotl and LLaMA-Factory call torchao, which scales each tensor by its largest
+/// value; accelerate calls the backend that it names.
+pub(super) fn fp8(keys: &mut Keys, settings: &mut Settings) {
+    if settings.precision != Some(Precision::Fp8) {
+        return;
+    }
+    let names = ["fp8_backend", "accelerate.fp8_config.backend", "accelerate.fp8_config.fp8_backend"];
+    let backend =
+        names.into_iter().find_map(|name| keys.text(&[name], "recipe of fp8")).map(|name| name.to_lowercase());
+    let is_torchao = match backend.as_deref().map(str::trim) {
+        Some("ao" | "torchao") => true,
+        Some("te" | "msamp") => false,
+        _ => keys.has("fp8"),
+    };
+    settings.fp8_recipe = is_torchao.then_some(Fp8Recipe::Tensorwise);
+    let is_gathered = keys.flag(&["fp8_enable_fsdp_float8_all_gather"], "format of weights").unwrap_or(false);
+    settings.fp8_weights = is_torchao && is_gathered;
 }
 
 /// DeepSpeed accumulates gradients in the format of the weights unless the file states another. Without ZeRO and with

@@ -44,7 +44,7 @@ impl Interaction {
         let equal = schemes.iter().all(|scheme| *scheme == schemes[0]);
         let replicas: u32 = schemes.iter().map(|scheme| scheme.context).sum::<u32>().max(1);
         let group = Group::spread(cluster, replicas, (replicas / cluster.nodes).clamp(1, replicas));
-        let (width, gradient) = (training.width(), training.gradients.bytes());
+        let (width, gradient) = (training.mean_weight_bytes(&scenario.model), training.gradients.bytes());
         let (mut pull, mut push) = (0.0_f64, 0.0_f64);
         let mut moved = |scheme: &SchemeCost, volumes: Option<&[Volumes]>| {
             let stage = parameters / f64::from(scheme.pp);
@@ -159,7 +159,7 @@ impl Traffic {
             Seconds::from_secs(pull + push)
         });
         let exposed = exposed.collect();
-        let bytes = parameters * (training.width() + training.gradients.bytes());
+        let bytes = parameters * (training.mean_weight_bytes(&scenario.model) + training.gradients.bytes());
         let costs = |phase: u32| -> Vec<SchemeCost> { phase_schemes(phase).into_iter().map(degrees).collect() };
         let received: Vec<f64> = (0..last)
             .map(|phase| {
