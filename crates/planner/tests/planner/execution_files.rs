@@ -195,3 +195,60 @@ fn changed_durations_and_swapped_actions_are_detected() {
         );
     }
 }
+
+/// Scenarios whose plans differ in kind: several modules of vision, sound and video, colocated modules whose tensors are
+/// regrouped on a rank, experts, and text of different lengths.
+fn small_scenarios() -> Vec<(&'static str, Value)> {
+    let mut regrouped = images(&[]);
+    regrouped["cluster"] = json!({ "preset": "h100", "nodes": 4 });
+    regrouped["workload"]["samples"] = json!({
+        "kind": "drawn", "text_tokens": { "kind": "constant", "value": 6572 },
+        "images": { "kind": "constant", "value": 58 }
+    });
+    regrouped["workload"]["context_length"] = json!(16384);
+    regrouped["workload"]["global_batch"] = json!(32);
+    regrouped["layout"] = json!({});
+    let mut video = images(&[]);
+    video["model"] = json!({ "preset": "t2v-s" });
+    video["workload"]["samples"] = json!({
+        "kind": "drawn", "text_tokens": { "kind": "constant", "value": 256 },
+        "images": { "kind": "constant", "value": 0 }, "video_s": { "kind": "uniform", "min": 2, "max": 8 }
+    });
+    let mut sound = images(&[]);
+    sound["model"] = json!({ "preset": "omni-7b" });
+    sound["layout"] = json!({});
+    let mut experts = images(&[]);
+    experts["model"] = json!({ "preset": "qwen3-vl-30b-a3b" });
+    experts["training"]["expert_parallel"] = json!(4);
+    experts["layout"] = json!({});
+    let mut text = lengths("llama-2-7b", &[]);
+    text["workload"]["context_length"] = json!(8192);
+    for document in [&mut video, &mut sound, &mut experts] {
+        document["workload"]["global_batch"] = json!(16);
+    }
+    vec![("regrouped", regrouped), ("video", video), ("sound", sound), ("experts", experts), ("text", text)]
+}
+
+/// Every planner that has a plan of a scenario has a file that takes the nanoseconds of its plan.
+#[test]
+fn files_of_all_planners_take_the_same_nanoseconds() {
+    let mut with_file = std::collections::BTreeSet::new();
+    for (name, mut document) in small_scenarios() {
+        let planners: Vec<&str> = PlannerKind::ALL.iter().map(|planner| planner.id()).collect();
+        document["planners"] = json!(planners);
+        document["iterations"] = json!(1);
+        document["search"] = json!({ "rollouts": 0, "best_steps": 8 });
+        let (outcome, files) = recorded(&document, 0);
+        for recorded in files {
+            let planner = recorded.planner;
+            let file = recorded.file.unwrap_or_else(|error| panic!("{name}, {planner:?}: {error}"));
+            let simulated = check_execution_file(&file).unwrap().iteration_ns;
+            let expected = metrics(&outcome, planner, 0).iteration_s;
+            assert_eq!(Nanos::new(simulated).secs().to_bits(), expected.to_bits(), "{name}, {planner:?}");
+            with_file.insert(planner.id());
+        }
+    }
+    let without: Vec<&str> =
+        PlannerKind::ALL.iter().map(|planner| planner.id()).filter(|id| !with_file.contains(id)).collect();
+    assert!(without.is_empty(), "no scenario has a plan of {without:?}");
+}
