@@ -149,7 +149,10 @@ pub fn plan_recorded(
                 && let Some(file) = evaluated.take_recording(planner)
             {
                 let scenario = scenario.id().to_string();
-                files.push(Recorded { planner, file: file.map(|file| ExecutionFile { scenario, ..file }) });
+                files.push(Recorded {
+                    planner,
+                    file: file.map(|file| ExecutionFile { scenario, ..file }.with_digests()),
+                });
             }
             result_of(planner, evaluation, &mut timelines)
         })
