@@ -2,16 +2,17 @@
 
 use std::io::Write;
 use std::process::ExitCode;
+use std::sync::{Mutex, PoisonError};
 
 use api::check::RISK;
 use planner::certainty::memory_certainty;
-use planner::fit::{Change, FewestDevices, Fit, fewest_devices, fit};
+use planner::fit::{Change, FewestDevices, Fit, fewest_devices, fit_reported};
 use planner::host::NeverCancelled;
 use serde::Serialize;
 
 use crate::config::FitArguments;
 use crate::field_names;
-use crate::plan_command::{Files, read, refuse_configuration, validated};
+use crate::plan_command::{Files, ProgressLine, read, refuse_configuration, validated};
 use crate::workers::Threads;
 
 /// Exit code if neither the scenario nor a single change fits.
@@ -36,9 +37,13 @@ pub fn run(arguments: &FitArguments) -> anyhow::Result<ExitCode> {
         Err(code) => return Ok(code),
     };
     let threads = arguments.search_threads.map_or_else(Threads::all_cores, Threads::new);
-    let fit = fit(&scenario, arguments.planner, &threads, &NeverCancelled)?;
+    let line = Mutex::new(ProgressLine::new());
+    let locked = || line.lock().unwrap_or_else(PoisonError::into_inner);
+    let report = |phase: &'static str, done: u32, total: u32| locked().show(phase, done, total);
+    let fit = fit_reported(&scenario, arguments.planner, (&threads, &NeverCancelled), &report)?;
     let devices = arguments.devices.then(|| fewest_devices(&scenario, &threads, &NeverCancelled)).transpose()?;
     let devices = devices.map(|table| table.rows);
+    locked().write("");
     let is_hopeless = fit.base.iteration_s.is_none() && fit.changes.is_empty();
     let mut out = std::io::stdout().lock();
     if arguments.json {

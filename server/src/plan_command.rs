@@ -115,40 +115,56 @@ pub(crate) fn plan(scenario: &ValidScenario, threads: Threads) -> Result<Plannin
     engine::plan(scenario, &mut OnThreads::new(threads))
 }
 
-/// An observer without cancellation, with worker threads for searches. On a terminal it shows the progress in one line.
-struct OnThreads {
-    threads: Threads,
+/// The progress in one line of a terminal. Without a terminal nothing is written.
+pub(crate) struct ProgressLine {
     is_terminal: bool,
     /// Time of the next progress.
     next: Instant,
 }
 
-impl OnThreads {
-    fn new(threads: Threads) -> Self {
-        Self { threads, is_terminal: std::io::stderr().is_terminal(), next: Instant::now() + PROGRESS }
+impl ProgressLine {
+    pub(crate) fn new() -> Self {
+        Self { is_terminal: std::io::stderr().is_terminal(), next: Instant::now() + PROGRESS }
+    }
+
+    /// Shows the progress, unless the last one is recent.
+    pub(crate) fn show(&mut self, phase: &str, done: u32, total: u32) {
+        if self.is_terminal && Instant::now() >= self.next {
+            self.next = Instant::now() + PROGRESS;
+            self.write(&format!("{phase}, {done} of {total}"));
+        }
     }
 
     /// Writes to standard error in place of the progress. A closed terminal must not end the planning.
-    fn write(&self, text: &str) {
+    pub(crate) fn write(&self, text: &str) {
         if self.is_terminal {
             drop(write!(std::io::stderr().lock(), "\r\x1b[K{text}"));
         }
     }
 }
 
+/// An observer without cancellation, with worker threads for searches. On a terminal it shows the progress in one line.
+struct OnThreads {
+    threads: Threads,
+    line: ProgressLine,
+}
+
+impl OnThreads {
+    fn new(threads: Threads) -> Self {
+        Self { threads, line: ProgressLine::new() }
+    }
+}
+
 impl Observer for OnThreads {
     fn started(&mut self, _: PlannerKind) {}
     fn progress(&mut self, planner: PlannerKind, phase: &'static str, done: u32, total: u32) {
-        if self.is_terminal && Instant::now() >= self.next {
-            self.next = Instant::now() + PROGRESS;
-            self.write(&format!("{}: {phase}, {done} of {total}", planner.title()));
-        }
+        self.line.show(&format!("{}: {phase}", planner.title()), done, total);
     }
     fn improved(&mut self, best: BestSoFar) {
-        self.write(&format!("step {}: {:.3} s with {}\n", best.step, best.iteration_s, best.planner.title()));
+        self.line.write(&format!("step {}: {:.3} s with {}\n", best.step, best.iteration_s, best.planner.title()));
     }
     fn finished(&mut self, _: PlannerKind) {
-        self.write("");
+        self.line.write("");
     }
     fn cancelled(&self) -> bool {
         false

@@ -191,7 +191,23 @@ pub fn fit(
     workers: &dyn Workers,
     cancellation: &dyn Cancellation,
 ) -> Result<Fit, AnalysisError> {
-    fit_applicable(valid, planner, &|_| true, workers, cancellation)
+    fit_reported(valid, planner, (workers, cancellation), &|_, _, _| {})
+}
+
+/// Receives the phase of an analysis, the changes that are simulated, and their number.
+pub type Report<'a> = &'a (dyn Fn(&'static str, u32, u32) + Sync);
+
+/// Same as [`fit`]; `report` receives the progress.
+///
+/// # Errors
+/// As for [`fit`].
+pub fn fit_reported(
+    valid: &ValidScenario,
+    planner: Option<PlannerKind>,
+    (workers, cancellation): (&dyn Workers, &dyn Cancellation),
+    report: Report<'_>,
+) -> Result<Fit, AnalysisError> {
+    fit_all(valid, planner, &|_| true, &Watch::new(workers, cancellation), report)
 }
 
 /// Same as [`fit`], for a job in which a change can be applied if `is_applicable` returns true. The changes of the
@@ -207,17 +223,27 @@ pub fn fit_applicable(
     workers: &dyn Workers,
     cancellation: &dyn Cancellation,
 ) -> Result<Fit, AnalysisError> {
+    fit_all(valid, planner, is_applicable, &Watch::new(workers, cancellation), &|_, _, _| {})
+}
+
+fn fit_all(
+    valid: &ValidScenario,
+    planner: Option<PlannerKind>,
+    is_applicable: &dyn Fn(&Change) -> bool,
+    watch: &Watch<'_>,
+    report: Report<'_>,
+) -> Result<Fit, AnalysisError> {
     let planner = planner.unwrap_or_else(|| reference_planner(valid));
-    let watch = Watch::new(workers, cancellation);
     let document = document(valid);
-    let base = base(&document, valid, planner, &watch)?;
+    report("planning the scenario", 0, 1);
+    let base = base(&document, valid, planner, watch)?;
     let base_s = base.result.iteration_s;
     let proposals = proposals(valid.scenario(), planner, base_s.is_some());
     // If no single change of the job fits, two may.
     let doubled = if base_s.is_none() { pairs(&proposals) } else { Vec::new() };
     let (changes, simulated, rejected) = (Vec::new(), 0, 0);
     let mut trials =
-        Trials { document: &document, valid, planner, base: &base, watch: &watch, changes, simulated, rejected };
+        Trials { document: &document, valid, planner, base: &base, watch, report, changes, simulated, rejected };
     let mut is_partial = trials.run(proposals)?;
     if !is_partial && trials.changes.iter().all(|change| change.kind == ChangeKind::Cluster) {
         is_partial = trials.run(doubled)?;
@@ -231,7 +257,7 @@ pub fn fit_applicable(
     // Changes of the cluster are not combined, because they cost money.
     let is_combined = |change: &Change| change.kind != ChangeKind::Cluster && is_applicable(change);
     let candidates: Vec<(u32, &Change)> = (0..).zip(&changes).filter(|(_, change)| is_combined(change)).collect();
-    let combination = match combine(&document, valid, (planner, base_s), &candidates, &watch) {
+    let combination = match combine(&document, valid, (planner, base_s), &candidates, (watch, report)) {
         Ok(combination) => combination,
         Err(AnalysisError::TimeIsUp) => {
             is_partial = true;
@@ -251,6 +277,7 @@ struct Trials<'a> {
     planner: PlannerKind,
     base: &'a Evaluated,
     watch: &'a Watch<'a>,
+    report: Report<'a>,
     /// Changes that fit and save time.
     changes: Vec<Change>,
     simulated: u32,
@@ -261,8 +288,10 @@ struct Trials<'a> {
 impl Trials<'_> {
     /// Simulates the proposals, one per worker at a time. Returns true if the time is up before the last one.
     fn run(&mut self, proposals: Vec<Proposal>) -> Result<bool, AnalysisError> {
-        let mut proposals = proposals.into_iter().peekable();
-        while proposals.peek().is_some() {
+        let total = proposals.len() as u32;
+        let mut proposals = proposals.into_iter();
+        while proposals.len() > 0 {
+            (self.report)("simulating changes", total - proposals.len() as u32, total);
             let round: Vec<Proposal> = proposals.by_ref().take(self.watch.workers.count()).collect();
             let results = side_by_side(self.watch.workers, round.len(), |index| self.evaluate(&round[index]));
             for (proposal, result) in round.into_iter().zip(results) {
@@ -322,10 +351,11 @@ fn combine(
     valid: &ValidScenario,
     (planner, base_s): (PlannerKind, Option<f64>),
     candidates: &[(u32, &Change)],
-    watch: &Watch<'_>,
+    (watch, report): (&Watch<'_>, Report<'_>),
 ) -> Result<Option<Combination>, AnalysisError> {
     let mut combined: Option<(Vec<u32>, Value, FitResult)> = None;
-    for &(index, change) in candidates {
+    for (done, &(index, change)) in (0..).zip(candidates) {
+        report("combining changes", done, candidates.len() as u32);
         let Some((indices, changed, best)) = &mut combined else {
             let changed = apply(document, &found_fields(change));
             combined = changed.map(|changed| (vec![index], changed, change.result.clone()));

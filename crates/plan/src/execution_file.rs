@@ -3,11 +3,14 @@
 //! The file has everything that a simulation needs, so that it can be repeated without the scenario.
 //! docs/formats.md describes the fields.
 
+mod digests;
 mod layout;
 mod run;
 
 pub use layout::{ActivationSettings, Degrees, ModuleDegrees, PipelineDegrees, RankGroup, ShardingSettings};
 pub use run::{FileStage, MicrobatchCosts, RankRun, Run};
+
+use std::collections::BTreeMap;
 
 use planscope_core::timeline::MicrobatchSamples;
 use serde::{Deserialize, Serialize};
@@ -60,6 +63,9 @@ pub struct ExecutionFile {
     pub runs: Vec<Run>,
     /// Data-parallel replicas.
     pub replicas: Vec<Replica>,
+    /// Digests of fields, by name ([`ExecutionFile::field_digests`]). Files of older programs have none.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub digests: BTreeMap<String, String>,
 }
 
 /// A data-parallel replica.

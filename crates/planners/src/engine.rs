@@ -9,6 +9,7 @@ use std::sync::Mutex;
 
 pub use planscope_plan::observer::{Cancelled, Observer, Unobserved};
 
+use crate::planners::settings_search::Searcher;
 use crate::planners::{
     Batches, ENDLESS, EvaluatedPlan, ExecutionFileError, JudgeError, MAX_SECONDS, NO_CEILING, NoPlan, PlanningContext,
     SearchError, TestedPlan, dflop, dhp, dynamic, execution_file, hydraulis, judge, module_layouts, pipeweaver,
@@ -149,7 +150,10 @@ pub fn plan_recorded(
                 && let Some(file) = evaluated.take_recording(planner)
             {
                 let scenario = scenario.id().to_string();
-                files.push(Recorded { planner, file: file.map(|file| ExecutionFile { scenario, ..file }) });
+                files.push(Recorded {
+                    planner,
+                    file: file.map(|file| ExecutionFile { scenario, ..file }.with_digests()),
+                });
             }
             result_of(planner, evaluation, &mut timelines)
         })
@@ -175,10 +179,15 @@ enum Evaluation {
 fn settings_candidates(
     scenario: &Scenario,
     batches: Batches<'_>,
-    observer: &dyn Observer,
+    observer: &mut dyn Observer,
 ) -> Result<Vec<PlanSettings>, Cancelled> {
     if scenario.has_free_settings() {
-        settings_search::candidates(scenario, batches, PlannerKind::OneFOneB, observer)
+        let requested = &scenario.planners;
+        let is_best = requested.contains(&PlannerKind::Best);
+        let first = requested.first().copied().unwrap_or(PlannerKind::OneFOneB);
+        let reported = if is_best { PlannerKind::Best } else { first };
+        let searcher = Searcher { reference: PlannerKind::OneFOneB, reported };
+        settings_search::candidates(scenario, batches, searcher, observer)
     } else {
         Ok(Vec::new())
     }

@@ -179,3 +179,18 @@ fn deepspeed_pipelines_have_no_zero_2() {
     assert!(has(titles("megatron_deepspeed", 1), 3));
     assert!(has(titles("torchtitan", 2), 2));
 }
+
+#[test]
+fn progress_counts_the_changes() {
+    let scenario = valid(&[("/layout/microbatch", json!(1)), ("/planners", json!(["1f1b"]))]);
+    let seen = std::sync::Mutex::new(Vec::new());
+    let report = |phase: &'static str, done: u32, total: u32| seen.lock().unwrap().push((phase, done, total));
+    let found = fit_reported(&scenario, None, (&SequentialWorkers, &NeverCancelled), &report).unwrap();
+    let seen = seen.into_inner().unwrap();
+    assert_eq!(seen[0], ("planning the scenario", 0, 1));
+    let changes: Vec<(u32, u32)> =
+        seen.iter().filter(|entry| entry.0 == "simulating changes").map(|entry| (entry.1, entry.2)).collect();
+    assert_eq!(changes[0].0, 0);
+    assert!(changes.len() as u32 >= found.simulated && changes.windows(2).all(|pair| pair[0].0 < pair[1].0));
+    assert!(changes.iter().all(|&(done, total)| done < total && total == changes[0].1));
+}

@@ -4,6 +4,7 @@
 //! simulated by the machine of [`super::execution_plan`], which shares no code with the simulator.
 //! Start times, memory peaks and the iteration time must equal those in the file.
 
+mod degrees;
 mod memory;
 mod table;
 mod violation;
@@ -70,6 +71,8 @@ pub fn check_execution_file(file: &ExecutionFile) -> Result<FileReplay, FileViol
         }
     }
     check_devices(file)?;
+    degrees::check(file)?;
+    check_digests(file)?;
     Ok(FileReplay { iteration_ns, idle_share: idle_share(file), peak_bytes: file.peak_bytes.clone() })
 }
 
@@ -199,6 +202,23 @@ fn check_devices(file: &ExecutionFile) -> Result<(), FileViolation> {
     let Degrees { tensor, context, pipeline, data, .. } = file.layout;
     let product = [tensor, context, pipeline, data].into_iter().map(u64::from).fold(1, u64::saturating_mul);
     if is_common && product != devices { fail("TP x CP x PP x DP", product) } else { Ok(()) }
+}
+
+/// Compares the fields with the digests that the program wrote with them. A field that the simulation does not use can
+/// only be compared in this way. Files without digests are written by older programs or by hand.
+fn check_digests(file: &ExecutionFile) -> Result<(), FileViolation> {
+    if file.digests.is_empty() {
+        return Ok(());
+    }
+    let computed = file.field_digests();
+    let names = computed.keys().chain(file.digests.keys());
+    match names.into_iter().find(|&name| computed.get(name) != file.digests.get(name)) {
+        Some(field) => Err(FileViolation::Field {
+            field: field.clone(),
+            problem: "differs from its digest, so it was changed after the plan was made".to_owned(),
+        }),
+        None => Ok(()),
+    }
 }
 
 /// Idle device time divided by (devices x duration).

@@ -195,3 +195,157 @@ fn changed_durations_and_swapped_actions_are_detected() {
         );
     }
 }
+
+/// Scenarios whose plans differ in kind: several modules of vision, sound and video, colocated modules whose tensors are
+/// regrouped on a rank, experts, and text of different lengths.
+fn small_scenarios() -> Vec<(&'static str, Value)> {
+    let mut regrouped = images(&[]);
+    regrouped["cluster"] = json!({ "preset": "h100", "nodes": 4 });
+    regrouped["workload"]["samples"] = json!({
+        "kind": "drawn", "text_tokens": { "kind": "constant", "value": 6572 },
+        "images": { "kind": "constant", "value": 58 }
+    });
+    regrouped["workload"]["context_length"] = json!(16384);
+    regrouped["workload"]["global_batch"] = json!(32);
+    regrouped["layout"] = json!({});
+    let mut video = images(&[]);
+    video["model"] = json!({ "preset": "t2v-s" });
+    video["workload"]["samples"] = json!({
+        "kind": "drawn", "text_tokens": { "kind": "constant", "value": 256 },
+        "images": { "kind": "constant", "value": 0 }, "video_s": { "kind": "uniform", "min": 2, "max": 8 }
+    });
+    let mut sound = images(&[]);
+    sound["model"] = json!({ "preset": "omni-7b" });
+    sound["layout"] = json!({});
+    let mut experts = images(&[]);
+    experts["model"] = json!({ "preset": "qwen3-vl-30b-a3b" });
+    experts["training"]["expert_parallel"] = json!(4);
+    experts["layout"] = json!({});
+    let mut text = lengths("llama-2-7b", &[]);
+    text["workload"]["context_length"] = json!(8192);
+    for document in [&mut video, &mut sound, &mut experts] {
+        document["workload"]["global_batch"] = json!(16);
+    }
+    vec![("regrouped", regrouped), ("video", video), ("sound", sound), ("experts", experts), ("text", text)]
+}
+
+/// Every planner that has a plan of a scenario has a file that takes the nanoseconds of its plan.
+#[test]
+fn files_of_all_planners_take_the_same_nanoseconds() {
+    let mut with_file = std::collections::BTreeSet::new();
+    for (name, mut document) in small_scenarios() {
+        let planners: Vec<&str> = PlannerKind::ALL.iter().map(|planner| planner.id()).collect();
+        document["planners"] = json!(planners);
+        document["iterations"] = json!(1);
+        document["search"] = json!({ "rollouts": 0, "best_steps": 8 });
+        let (outcome, files) = recorded(&document, 0);
+        for recorded in files {
+            let planner = recorded.planner;
+            let file = recorded.file.unwrap_or_else(|error| panic!("{name}, {planner:?}: {error}"));
+            let simulated = check_execution_file(&file).unwrap().iteration_ns;
+            let expected = metrics(&outcome, planner, 0).iteration_s;
+            assert_eq!(Nanos::new(simulated).secs().to_bits(), expected.to_bits(), "{name}, {planner:?}");
+            with_file.insert(planner.id());
+        }
+    }
+    let without: Vec<&str> =
+        PlannerKind::ALL.iter().map(|planner| planner.id()).filter(|id| !with_file.contains(id)).collect();
+    assert!(without.is_empty(), "no scenario has a plan of {without:?}");
+}
+
+/// Fields that describe the plan are compared with the runs, or with their digests. Each change names its field.
+#[test]
+fn changed_descriptions_are_refused_with_their_field() {
+    let refused = |file: &ExecutionFile, change: &dyn Fn(&mut ExecutionFile)| {
+        let mut changed = file.clone();
+        change(&mut changed);
+        assert_ne!(&changed, file);
+        check_execution_file(&changed).expect_err("a changed file is refused").to_string()
+    };
+    let mut document = images(&["heterogeneous_colocated", "heterogeneous_non_colocated"]);
+    document["layout"] = json!({});
+    let mut fields: Vec<(&str, Box<dyn Fn(&mut ExecutionFile)>)> = vec![
+        ("scenario: ", Box::new(|file| file.scenario = "a".repeat(52))),
+        ("engine: ", Box::new(|file| file.engine = "planscope 0.1.0".to_owned())),
+        ("iteration: ", Box::new(|file| file.iteration = 1)),
+        ("source: ", Box::new(|file| file.source = Some(PlannerKind::OneFOneB))),
+        ("modules", Box::new(|file| file.modules.push("decoder".to_owned()))),
+        ("modules: ", Box::new(|file| file.modules[0] = "decoder".to_owned())),
+        ("activations: ", Box::new(|file| file.activations.activation_offload = 0.5)),
+        ("sharding: ", Box::new(|file| file.sharding = None)),
+        ("layout: ", Box::new(|file| file.layout.microbatch += 1)),
+        ("layout.expert: ", Box::new(|file| file.layout.expert = 0)),
+        ("digests", Box::new(|file| drop(file.digests.remove("planner")))),
+        ("runs[0].stages: ", Box::new(|file| file.runs[0].stages[0].layers.clear())),
+        ("runs.stages: ", Box::new(|file| shorten_last_layers(file))),
+    ];
+    for (name, change) in fields.drain(..) {
+        let file = &round_trips(&images(&["1f1b"]), 0)[0];
+        let message = refused(file, &*change);
+        let name = if name == "digests" { "planner: " } else { name };
+        assert!(message.starts_with(name), "{name}{message}");
+    }
+    for file in round_trips(&document, 0) {
+        let degrees = |change: fn(&mut planner::execution_file::ModuleDegrees)| {
+            refused(&file, &|file| change(&mut file.module_layouts[0]))
+        };
+        for message in [
+            degrees(|degrees| degrees.tensor *= 2),
+            degrees(|degrees| degrees.context *= 2),
+            degrees(|degrees| degrees.pipeline += 1),
+            degrees(|degrees| degrees.data += 1),
+            degrees(|degrees| degrees.expert = 64),
+            degrees(|degrees| degrees.first = 1),
+            degrees(|degrees| degrees.end = 9),
+            degrees(|degrees| degrees.copies_per_rank += 1),
+            degrees(|degrees| degrees.first_device += 1000),
+        ] {
+            assert!(message.starts_with("module_layouts[0]."), "{message}");
+        }
+        assert!(degrees(|degrees| degrees.first_device += 1).starts_with("module_layouts"), "by digest or range");
+        let message = refused(&file, &|file| drop(file.module_layouts.pop()));
+        assert!(message.starts_with("module_layouts") || message.starts_with("TP x CP"), "{message}");
+        assert!(refused(&file, &|file| file.devices += 1).starts_with("devices: "));
+        assert!(refused(&file, &|file| file.devices = 1).contains("devices"));
+        assert!(
+            refused(&file, &|file| file.planner = PlannerKind::OneFOneB).starts_with("planner: 1f1b makes no plans")
+        );
+        assert!(refused(&file, &|file| file.planner = PlannerKind::Homogeneous).starts_with("planner: "));
+        assert!(refused(&file, &|file| file.layout.tensor = 3).starts_with("layout"));
+        assert!(refused(&file, &|file| file.runs[0].stages[0].layers.clear()).contains("stages"));
+        assert!(refused(&file, &shorten_last_layers).contains("stages"));
+        let message = refused(&file, &|file| file.runs[0].ranks[0].devices += 1);
+        assert!(message.contains("module_layouts[") || message.contains("its ranks"), "{message}");
+    }
+    let file = round_trips(&lengths("llama-2-7b", &["hydraulis"]), 0).remove(0);
+    let pipeline = |change: fn(&mut planner::execution_file::PipelineDegrees)| {
+        refused(&file, &|file| change(&mut file.runs[0].pipelines[0]))
+    };
+    for message in [
+        pipeline(|pipeline| pipeline.tensor *= 2),
+        pipeline(|pipeline| pipeline.context *= 2),
+        pipeline(|pipeline| pipeline.pipeline += 1),
+        pipeline(|pipeline| pipeline.first_rank += 1),
+        pipeline(|pipeline| pipeline.phase += 1),
+        pipeline(|pipeline| pipeline.first_device += 1),
+        pipeline(|pipeline| pipeline.stage_stride += 7),
+    ] {
+        assert!(message.starts_with("runs[0].") || message.starts_with("runs.pipelines"), "{message}");
+    }
+    assert!(refused(&file, &|file| file.runs[0].pipelines.truncate(1)).starts_with("runs"));
+    assert!(refused(&file, &|file| file.planner = PlannerKind::Dhp).starts_with("planner: dhp makes no plans"));
+    assert!(refused(&file, &|file| file.devices += 8).starts_with("devices: "));
+    let mut document = lengths("llama-3-8b", &["dhp"]);
+    document["training"] = json!({ "zero": 3 });
+    let file = round_trips(&document, 0).remove(0);
+    assert!(refused(&file, &|file| file.runs[0].groups[0].ranks.reverse()).starts_with("runs"));
+    assert!(refused(&file, &|file| file.runs[0].groups[0].microbatch += 1).starts_with("runs.groups"));
+    assert!(refused(&file, &|file| drop(file.runs[0].groups.pop())).starts_with("runs[0].groups"));
+}
+
+/// Takes the last layer of the last stage away, in all runs.
+fn shorten_last_layers(file: &mut ExecutionFile) {
+    for run in &mut file.runs {
+        run.stages.last_mut().unwrap().layers.last_mut().unwrap().end -= 1;
+    }
+}

@@ -12,19 +12,24 @@ mod steps;
 use super::settings::{CLOSE, Screened, closest, plan_with, screen, with_settings};
 use super::spent::{Budgeted, Excess, Spent};
 use super::{Evaluation, PlanError, judged, plan_family};
-use crate::planners::settings_search::Quiet;
+use crate::planners::settings_search::{Quiet, degrees_of};
 use crate::planners::{EvaluatedPlan, NoPlan, PlanningContext};
-use planscope_core::training::LayoutRequest;
+use planscope_core::training::{ContextExchange, LayoutRequest};
 use planscope_core::units::Seconds;
 use planscope_plan::observer::{Observer, go_on};
-use planscope_plan::outcome::Gain;
+use planscope_plan::outcome::{Gain, Layout};
 use planscope_plan::scenario::budget::EvaluationSize;
 use planscope_plan::scenario::{PlanSettings, PlannerFamily, PlannerKind, Scenario};
+use refine::is_pipeline;
 use steps::Screening;
 pub(super) use steps::report_draft;
 
 /// Plans that are compared on the batches of the run.
 const FINALISTS: usize = 3;
+/// Plans of a planner of pipelines that are compared, each with other degrees, and the limit on those beyond the
+/// first of each planner. The order of close times on the sizing batch differs from that on the run.
+const VARIANTS: usize = 3;
+const MAX_VARIANTS: usize = 6;
 /// Limit on the settings of a planner that are tried if its plans do not fit the batches of the run.
 const MAX_ATTEMPTS: usize = 8;
 /// Relative difference of equal times. The planner that comes first in the list of candidates is the simplest.
@@ -61,6 +66,8 @@ pub(super) fn plan(
         }
     }
     let (mut finalists, mut failed) = (Vec::new(), Vec::new());
+    let mut variants: Vec<(PlannerKind, Degrees)> = Vec::new();
+    let mut further = 0;
     for (number, candidate) in feasible.iter().enumerate() {
         let is_close = candidate.seconds() <= CLOSE * fastest;
         if finalists.len() >= FINALISTS && !is_close {
@@ -71,13 +78,26 @@ pub(super) fn plan(
         let attempts = failed.iter().filter(|&&other| other == planner).count();
         // On the batches of the run, refined settings can be slower than those that all planners try.
         let finalist = (planner, candidate.step > common_steps);
-        if is_planned || finalists.contains(&finalist) || attempts == MAX_ATTEMPTS {
+        if is_planned || attempts == MAX_ATTEMPTS {
             continue;
         }
+        let is_first = !finalists.contains(&finalist);
+        let variant = (planner, degrees(candidate));
+        if !is_first {
+            let known = variants.iter().filter(|&&(other, _)| other == planner).count();
+            let is_other = is_pipeline(planner) && known < VARIANTS && !variants.contains(&variant);
+            if !is_close || !is_other || further == MAX_VARIANTS {
+                continue;
+            }
+            further += 1;
+        }
+        variants.push(variant);
         observer.progress(PlannerKind::Best, "comparing the fastest plans", number as u32, feasible.len() as u32);
         let size = EvaluationSize::new(context.scenario.iterations, observer.workers().count());
         let spent = Spent::new(observer.max_bytes(), size);
-        let scenario = Scenario { layout: candidate.request, ..context.scenario.clone() };
+        // The first plan of a planner can fall back on other layouts, if its own does not fit a batch of the run.
+        let request = if is_first { candidate.request } else { fixed_request(candidate) };
+        let scenario = Scenario { layout: request, ..context.scenario.clone() };
         let ceiling = Seconds::from_secs(REPORTED * candidate.seconds()).to_nanos();
         let step = PlanningContext { planner: candidate.planner, scenario: &scenario, ceiling, ..context };
         let evaluation = plan_with(step, candidate.settings, &mut Budgeted::new(&spent, &mut Quiet(observer)));
@@ -88,12 +108,16 @@ pub(super) fn plan(
         }
         match evaluation {
             Ok(Evaluation::Planned(evaluated)) => {
-                consider(finalist, candidate.request, &evaluated);
-                finalists.push(finalist);
+                consider(finalist, request, &evaluated);
+                if is_first {
+                    finalists.push(finalist);
+                }
             }
             // The plan does not fit a batch of the run, or exceeds the limits of an answer.
             Ok(Evaluation::Infeasible(_)) | Err(PlanError::Cancelled(_) | PlanError::Outgrown { .. }) => {
-                failed.push(planner);
+                if is_first {
+                    failed.push(planner);
+                }
             }
             Err(error) => return Err(error),
         }
@@ -123,6 +147,25 @@ pub(super) fn plan(
         100.0 * (best.iteration_s() / bound_s - 1.0)
     ));
     Ok(Evaluation::Planned(Box::new(best.into_best(kind, gains, bound_s, decisions))))
+}
+
+/// Degrees of a candidate: those among its settings, and its layout.
+type Degrees = ((u32, ContextExchange, u32, Option<u32>), Option<Layout>);
+
+fn degrees(candidate: &Screened) -> Degrees {
+    (degrees_of(&candidate.settings), candidate.layout)
+}
+
+/// Returns the request of a candidate with the degrees of its plan.
+fn fixed_request(candidate: &Screened) -> LayoutRequest {
+    let Some(layout) = candidate.layout else { return candidate.request };
+    LayoutRequest {
+        tensor: Some(layout.tensor),
+        pipeline: Some(layout.pipeline),
+        chunks: Some(layout.chunks),
+        microbatch: Some(layout.microbatch),
+        ..candidate.request
+    }
 }
 
 /// Plans with `planner` again and improves the orders of its plan. `None` if orders of this kind of plan are not

@@ -2,7 +2,7 @@
 
 use super::spent::{Budgeted, Spent};
 use super::{Evaluation, PlanError, plan_fixed};
-use crate::planners::settings_search::{self, Quiet};
+use crate::planners::settings_search::{self, Quiet, Searcher};
 use crate::planners::{Batches, NoPlan, PlanningContext};
 use planscope_core::training::LayoutRequest;
 use planscope_core::units::Seconds;
@@ -172,7 +172,8 @@ pub(super) fn plan_free(
     let is_static = context.planner.family() == PlannerFamily::Static;
     if !has_plan && is_static && context.planner.schedule().is_some() {
         let (scenario, batches) = (context.scenario, context.batches);
-        let settings = settings_search::candidates(scenario, batches, context.planner, observer)?;
+        let searcher = Searcher { reference: context.planner, reported: context.planner };
+        let settings = settings_search::candidates(scenario, batches, searcher, observer)?;
         screened = screen(context, &settings, observer)?;
     }
     let mut infeasible = Vec::new();

@@ -1,5 +1,6 @@
 //! Writes execution plan files.
 
+use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
@@ -110,6 +111,7 @@ pub(crate) fn execution_file(
         peak_bytes,
         runs,
         replicas,
+        digests: BTreeMap::new(),
     };
     check::check_execution_file(&file)?;
     Ok(file)

@@ -72,6 +72,7 @@ fn chunk_options(scenario: &Scenario, kind: PlannerKind, pipeline: u32) -> Vec<u
     let is_tried = |chunks: u32| chunks <= MAX_CHUNKS || is_even(chunks) || MANY_CHUNKS.contains(&chunks);
     let divides = |&chunks: &u32| pipeline * chunks <= layers && is_tried(chunks) && (!uniform || is_even(chunks));
     match kind {
+        PlannerKind::LoopedBfs if pipeline == 1 && requested.is_none() => vec![1],
         // Keep an invalid number of chunks, so that the response contains the explanation.
         PlannerKind::Interleaved
         | PlannerKind::InterleavedParameters
@@ -145,6 +146,9 @@ fn broken_rule(scenario: &Scenario, kind: PlannerKind, layout: Layout, sequences
     }
     if interleaved && (layout.pipeline < 2 || layout.chunks < 2) {
         return Some("interleaving needs PP and VPP of 2 or more".to_owned());
+    }
+    if kind == PlannerKind::LoopedBfs && layout.pipeline < 2 && layout.chunks > 1 && stated == 0 {
+        return Some("a pipeline of one rank has no chunks, so VPP must be 1".to_owned());
     }
     let microbatches = sequences.div_ceil(layout.microbatch);
     if microbatches < layout.data {
@@ -229,6 +233,33 @@ mod tests {
         assert_eq!(accepted, [(1, false), (2, false), (4, false), (8, false), (16, false), (32, true), (64, true)]);
         let rule = all[0].rule.as_deref();
         assert_eq!(rule, Some("its spans over all iterations exceed the limit of an answer"));
+    }
+
+    /// With PP 1, looped BFS has VPP 1. A requested VPP above 1 is refused there.
+    #[test]
+    fn a_pipeline_of_one_rank_has_no_chunks() {
+        let found = |layout: serde_json::Value| -> Vec<(u32, bool)> {
+            let scenario_json = serde_json::json!({
+                "schema": "scenario/1", "model": { "preset": "llama-3-8b" }, "cluster": { "preset": "h800", "nodes": 1 },
+                "workload": {
+                    "samples": {
+                        "kind": "drawn", "text_tokens": { "kind": "constant", "value": 4096 },
+                        "images": { "kind": "constant", "value": 0 }
+                    },
+                    "global_batch": 24, "context_length": 8192, "packing": "single"
+                },
+                "layout": layout, "free": ["layers_per_stage"], "planners": ["looped_bfs"]
+            });
+            let scenario = planscope_plan::scenario::parse(&scenario_json.to_string()).unwrap();
+            let all = candidates(&scenario, PlannerKind::LoopedBfs, 24).into_iter();
+            all.map(|candidate| (candidate.layout.chunks, candidate.rule.is_none())).collect()
+        };
+        let degrees = |pipeline: u32| serde_json::json!({ "tensor": 4, "pipeline": pipeline, "microbatch": 1 });
+        assert_eq!(found(degrees(1)), [(1, true)]);
+        assert!(found(degrees(2)).iter().all(|&(chunks, _)| chunks > 1));
+        let mut requested = degrees(1);
+        requested["chunks"] = serde_json::json!(4);
+        assert_eq!(found(requested), [(4, false)]);
     }
 
     /// 32 layers on PP 3: the message names the remedy.

@@ -19,6 +19,8 @@ use planscope_plan::observer::{Cancelled, Observer, go_on};
 use planscope_plan::scenario::{FreeSetting, PlanSettings, PlannerKind, Scenario};
 use refinements::{combinations, refinements};
 
+/// Phase of the search, for progress.
+const PHASE: &str = "comparing settings";
 /// Number of candidates that are fastest for the reference planner, each with other degrees or packing.
 const FASTEST: usize = 3;
 /// Slower settings than this ratio to the fastest time are not simulated. Other planners can rank settings
@@ -34,6 +36,9 @@ const LEANEST: usize = 2;
 /// Combinations of degrees whose recomputation and offload are refined with all ZeRO stages, and further combinations
 /// with packing.
 const REFINED_DEGREES: usize = 4;
+/// The same if TP, PP and the microbatch are fixed. A search over one layout costs little, and degrees that fit with offload
+/// only have no time before.
+const REFINED_FIXED_DEGREES: usize = 12;
 const REFINED_VARIANTS: usize = 2;
 /// Limit on the combinations of recomputation and offload, and the devices up to
 /// which it holds. A search takes longer with more devices.
@@ -53,13 +58,20 @@ struct Probe {
     peak: Option<Bytes>,
 }
 
-/// Returns settings for the planners: the fastest for the static planner `reference`, then those that need the least
-/// memory.
+/// Planner whose schedule ranks the settings, and the planner under which the progress is reported.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Searcher {
+    pub reference: PlannerKind,
+    pub reported: PlannerKind,
+}
+
+/// Returns settings for the planners: the fastest for the static planner `searcher.reference`, then those that need the
+/// least memory.
 pub(crate) fn candidates(
     scenario: &Scenario,
     batches: Batches<'_>,
-    reference: PlannerKind,
-    observer: &dyn Observer,
+    searcher: Searcher,
+    observer: &mut dyn Observer,
 ) -> Result<Vec<PlanSettings>, Cancelled> {
     let own = PlanSettings::from_scenario(scenario);
     if scenario.search.rollouts == 0 {
@@ -71,7 +83,7 @@ pub(crate) fn candidates(
     let recomputations = [Recompute::None, Recompute::Selective, Recompute::Full];
     let recomputations: &[Recompute] =
         if scenario.is_free(FreeSetting::Recompute) { &recomputations } else { &[own.recompute] };
-    let mut search = SettingsSearch { scenario, batches, reference, observer, probes: Vec::new() };
+    let mut search = SettingsSearch { scenario, batches, searcher, observer, probes: Vec::new() };
     let with = |settings: PlanSettings, recompute| {
         if recompute == own.recompute { settings } else { settings.with_recompute(recompute, None) }
     };
@@ -135,8 +147,8 @@ fn degrees(scenario: &Scenario, own: PlanSettings, can_pack: bool) -> Vec<PlanSe
 struct SettingsSearch<'a> {
     scenario: &'a Scenario,
     batches: Batches<'a>,
-    reference: PlannerKind,
-    observer: &'a dyn Observer,
+    searcher: Searcher,
+    observer: &'a mut dyn Observer,
     probes: Vec<Probe>,
 }
 
@@ -148,7 +160,11 @@ impl SettingsSearch<'_> {
             let count = if self.probes.is_empty() { 1 } else { CONCURRENT };
             let (round, rest) = settings.split_at(count.min(settings.len()));
             let ceiling = self.ceiling(ratio);
-            let probes = side_by_side(self.observer.workers(), round.len(), |index| self.run(round[index], ceiling));
+            let done = self.probes.len();
+            self.observer.progress(self.searcher.reported, PHASE, done as u32, (done + settings.len()) as u32);
+            let search = &*self;
+            let workers = search.observer.workers();
+            let probes = side_by_side(workers, round.len(), |index| search.run(round[index], ceiling));
             for probe in probes {
                 self.probes.push(probe?);
             }
@@ -158,15 +174,15 @@ impl SettingsSearch<'_> {
     }
 
     fn run(&self, settings: PlanSettings, ceiling: Nanos) -> Result<Probe, Cancelled> {
-        go_on(self.observer)?;
+        go_on(&*self.observer)?;
         let scenario = self.scenario.with_settings(&settings);
         let pricing = Pricing::new(&scenario.model, &scenario.cluster, &scenario.training);
-        let kind = self.reference;
+        let (kind, observer): (_, &dyn Observer) = (self.searcher.reference, &*self.observer);
         let (planner, batches) = (kind, self.batches);
         let context =
             PlanningContext { scenario: &scenario, pricing: &pricing, planner, batches, ceiling, recorded: None };
         let planner = Fixed { kind };
-        let search = LayoutSearch::run(context, &planner, &mut Quiet(self.observer))?;
+        let search = LayoutSearch::run(context, &planner, &mut Quiet(observer))?;
         Ok(Probe { settings, time: search.best_time(), peak: search.min_peak() })
     }
 
@@ -191,10 +207,13 @@ impl SettingsSearch<'_> {
             optimizer_offload: own.optimizer_offload,
             ..probe.settings
         };
+        let request = self.scenario.layout;
+        let is_fixed = request.tensor.is_some() && request.pipeline.is_some() && request.microbatch.is_some();
+        let most = if is_fixed { REFINED_FIXED_DEGREES } else { REFINED_DEGREES };
         let mut bases: Vec<PlanSettings> = Vec::new();
         for &probe in &order {
             let has_degrees = |other: &PlanSettings| degrees_of(other) == degrees_of(&probe.settings);
-            if bases.len() < REFINED_DEGREES && !bases.iter().any(has_degrees) {
+            if bases.len() < most && !bases.iter().any(has_degrees) {
                 bases.push(base(probe));
             }
         }

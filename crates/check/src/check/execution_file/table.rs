@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::execution_plan::demand::{Computation, Demand, MicrobatchPaths, Product, ProductKind};
+use super::super::execution_plan::demand::{Computation, Demand, MicrobatchPaths, Product, ProductKind, Sending};
 use super::super::execution_plan::{At, ExecutionViolation};
 use super::{FileViolation, TableProblem};
 use planscope_pipeline::execution_plan::{PlanAction, PlanActionKind};
@@ -46,6 +46,7 @@ pub(super) fn read(run: &Run, number: usize) -> Result<Demand, FileViolation> {
             if product.kind == ProductKind::Activation { &costs.send_forward_ns } else { &costs.send_backward_ns };
         sending.duration_ns = column[(product.stage - costs.first_stage) as usize];
     }
+    let local_sends = local_sends(run, &sends);
     let mut meetings = Vec::new();
     for costs in &run.microbatches {
         if let Some(gang) = costs.gang {
@@ -55,7 +56,25 @@ pub(super) fn read(run: &Run, number: usize) -> Result<Demand, FileViolation> {
             meetings[number + 1] += costs.forward_ns.len();
         }
     }
-    Ok(Demand::new(lanes, sends, meetings))
+    Ok(Demand::new(lanes, (sends, local_sends), meetings))
+}
+
+/// Returns the times of sends whose result no other rank receives.
+fn local_sends(run: &Run, sends: &BTreeMap<Product, Sending>) -> BTreeMap<Product, u64> {
+    let mut local = BTreeMap::new();
+    for (microbatch, costs) in (0..).zip(&run.microbatches) {
+        let columns =
+            [(ProductKind::Activation, &costs.send_forward_ns), (ProductKind::InputGradient, &costs.send_backward_ns)];
+        for (kind, column) in columns {
+            for (stage, &duration_ns) in (costs.first_stage..).zip(column) {
+                let product = Product { kind, stage, microbatch };
+                if duration_ns > 0 && !sends.contains_key(&product) {
+                    local.insert(product, duration_ns);
+                }
+            }
+        }
+    }
+    local
 }
 
 fn stages(costs: &MicrobatchCosts) -> std::ops::Range<u32> {

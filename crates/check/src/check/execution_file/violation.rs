@@ -18,6 +18,14 @@ pub enum FileViolation {
         /// Devices of the file.
         expected: u32,
     },
+    /// A field contradicts another one, or its digest.
+    #[error("{field}: {problem}")]
+    Field {
+        /// Path of the field.
+        field: String,
+        /// Description.
+        problem: String,
+    },
     /// The table of costs is invalid.
     #[error("run {run}: {problem}")]
     Table {

@@ -16,9 +16,12 @@ pub(in crate::check) struct Demand {
     endings: Vec<(u32, u8, u64, u64)>,
     /// Number of computations per meeting: ranks of a group start these together.
     pub meetings: Vec<usize>,
-    /// True if a result that goes to other ranks too is available on its own rank when it is sent,
-    /// as in the simulator. Otherwise it is available when it is computed.
+    /// True if a result with a send is available on its own rank when it is sent, as in the
+    /// simulator. Otherwise it is available when it is computed.
     pub sends_before_use: bool,
+    /// Send time in ns per result that no other rank receives: a colocated module regroups its
+    /// tensors between the devices of the rank.
+    pub local_sends: BTreeMap<Product, u64>,
 }
 
 pub(in crate::check) struct Computation {
@@ -129,17 +132,17 @@ impl Demand {
                 }
             }
         }
-        Ok(Self { lanes, sends, endings, meetings: Vec::new(), sends_before_use: false })
+        Ok(Self { lanes, sends, endings, meetings: Vec::new(), sends_before_use: false, local_sends: BTreeMap::new() })
     }
 
     /// Combines computations with their needs and the sends of their results, with the availability of
     /// the simulator.
-    pub(in crate::check) const fn new(
+    pub(in crate::check) fn new(
         lanes: Vec<Vec<Computation>>,
-        sends: BTreeMap<Product, Sending>,
+        (sends, local_sends): (BTreeMap<Product, Sending>, BTreeMap<Product, u64>),
         meetings: Vec<usize>,
     ) -> Self {
-        Self { lanes, sends, endings: Vec::new(), meetings, sends_before_use: true }
+        Self { lanes, sends, endings: Vec::new(), meetings, sends_before_use: true, local_sends }
     }
 
     /// Returns true if `endings` equals the actions following the stages.

@@ -3,13 +3,14 @@
 //! A rank processes actions sequentially. Launches take no time. A transfer is ready when sender
 //! and receiver have launched it. A rank sends the results of a single action at a time, in launch
 //! order. Ready parts of the same result are sent in a single step. Waits return when all transfers
-//! in the batch are done. If all receives are launched before the corresponding sends, these rules
+//! in the batch are done. A send that no other rank receives is launched at the end of its
+//! computation and needs no receiver. If all receives are launched before the corresponding sends, these rules
 //! equal those of the simulator.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
-use super::demand::{Computation, Demand, Letter, Need, Product, Sending};
+use super::demand::{Computation, Demand, Letter, Need, Product, ProductKind, Sending};
 use super::{At, ExecutionViolation};
 use planscope_pipeline::execution_plan::{PlanAction, PlanActionKind};
 
@@ -30,6 +31,7 @@ pub(in crate::check) fn walk(ranks: &[&[PlanAction]], demand: &Demand) -> Result
         match event {
             Event::Arrived(transfer) => machine.arrived(transfer),
             Event::Free(rank) => machine.sending[rank] = false,
+            Event::Computed(transfer) => machine.launched(transfer),
             Event::Go(rank) => machine.go(rank),
             Event::Send(rank) => machine.send(rank),
         }
@@ -40,6 +42,17 @@ pub(in crate::check) fn walk(ranks: &[&[PlanAction]], demand: &Demand) -> Result
     }
 }
 
+/// Returns the result of a computation and the time of its send, if no other rank receives it.
+fn local_send(action: &PlanAction, demand: &Demand) -> Option<(Product, u64)> {
+    let kind = match action.action {
+        PlanActionKind::ForwardStage => ProductKind::Activation,
+        PlanActionKind::BackwardStage | PlanActionKind::InputGradStage => ProductKind::InputGradient,
+        _ => return None,
+    };
+    let product = Product { kind, stage: action.stage, microbatch: action.microbatch };
+    demand.local_sends.get(&product).map(|&duration_ns| (product, duration_ns))
+}
+
 /// Simulation event. Simultaneous events are processed in declaration order, so that a stream
 /// considers all ready transfers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -47,6 +60,8 @@ enum Event {
     Arrived(usize),
     /// The send stream of a rank is free.
     Free(usize),
+    /// The result of a local send is computed.
+    Computed(usize),
     /// A rank can continue.
     Go(usize),
     /// The send stream of a rank can start a transfer.
@@ -95,6 +110,8 @@ struct Machine<'a> {
     met: Vec<Option<usize>>,
     /// Transfers of a result.
     by_product: BTreeMap<Product, Vec<usize>>,
+    /// Transfer of a result that no other rank receives.
+    local: BTreeMap<Product, usize>,
     /// Stream state and ready transfers, by rank.
     sending: Vec<bool>,
     ready: Vec<BTreeSet<(usize, usize)>>,
@@ -139,6 +156,28 @@ impl<'a> Machine<'a> {
             }
             travel_at.push(rank_travels);
         }
+        let mut local: BTreeMap<Product, usize> = BTreeMap::new();
+        for (rank, list) in plan.iter().enumerate() {
+            for (index, action) in list.iter().enumerate() {
+                let Some((product, duration_ns)) = local_send(action, demand) else { continue };
+                let number = travels.len();
+                // Nothing waits for this batch.
+                open.push((2, vec![number]));
+                let batch = open.len() - 1;
+                let letter = Letter { from: rank, product, to: rank, goal: (product.stage, product.microbatch) };
+                let (sending, ends) = (Sending { duration_ns, parts: 1 }, [At { rank, index }; 2]);
+                travels.push(Travel {
+                    letter,
+                    sending,
+                    ends,
+                    batches: [batch; 2],
+                    missing: 1,
+                    order: index,
+                    done: false,
+                });
+                local.insert(product, number);
+            }
+        }
         let mut by_product: BTreeMap<Product, Vec<usize>> = BTreeMap::new();
         for (number, travel) in travels.iter().enumerate() {
             by_product.entry(travel.letter.product).or_default().push(number);
@@ -158,6 +197,7 @@ impl<'a> Machine<'a> {
             meetings: vec![Meeting::default(); demand.meetings.len()],
             met: vec![None; ranks],
             by_product,
+            local,
             sending: vec![false; ranks],
             ready: vec![BTreeSet::new(); ranks],
         }
@@ -176,19 +216,21 @@ impl<'a> Machine<'a> {
                 if !self.may_start(rank) {
                     return;
                 }
-                let lane = &self.demand.lanes[rank];
+                let unit = self.next_unit(rank);
                 let mut duration: u64 = 0;
-                loop {
-                    let computation = &lane[self.starts[rank].len()];
+                for computation in unit {
                     self.starts[rank].push(self.now.saturating_add(duration));
                     duration = duration.saturating_add(computation.duration_ns);
                     self.at[rank] += 1;
-                    if !computation.with_next {
-                        break;
-                    }
                 }
                 self.active_until[rank] = self.now.saturating_add(duration);
                 self.end = self.end.max(self.active_until[rank]);
+                // The results of an overlapped pair are available at its common end.
+                for computation in unit {
+                    if let Some(&number) = self.local.get(&computation.product) {
+                        self.soon(duration, Event::Computed(number));
+                    }
+                }
                 if duration > 0 {
                     self.soon(duration, Event::Go(rank));
                 }
@@ -211,8 +253,8 @@ impl<'a> Machine<'a> {
         &rest[..pair.min(rest.len())]
     }
 
-    /// Returns an unfinished transfer of a local input. A result that also goes to other ranks is
-    /// available when it is sent, as in the simulator.
+    /// Returns an unfinished transfer of a local input. A result with a send is available when it is
+    /// sent, as in the simulator.
     fn unsent_input(&self, rank: usize) -> Option<usize> {
         if !self.demand.sends_before_use {
             return None;

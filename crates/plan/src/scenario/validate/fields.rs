@@ -370,6 +370,11 @@ fn planners(scenario: &Scenario, ranges: &mut Ranges<'_>) {
             ranges.refuse(&format!("/planners/{index}"), format!("{} is there twice", planner.id()));
         }
     }
+    for (index, setting) in scenario.free.iter().enumerate() {
+        if scenario.free[..index].contains(setting) {
+            ranges.refuse(&format!("/free/{index}"), "is there twice".to_owned());
+        }
+    }
 }
 
 fn divisors(number: u32) -> impl Iterator<Item = u32> {

@@ -1,4 +1,5 @@
 //! Refinement of the settings of the fastest plans: one or two settings change at a time, as long as a plan gets faster.
+//! Then the settings are searched again at the degrees of the fastest pipelines.
 
 use super::super::PlanError;
 use super::super::settings::{Screened, candidates_of};
@@ -6,7 +7,8 @@ use super::neighbours::neighbours;
 use super::steps::{CANDIDATES, PlanSearch, Step};
 use crate::planners::PlanningContext;
 use crate::planners::settings_search::{CONCURRENT, degrees_of};
-use planscope_plan::scenario::{FreeSetting, PlanSettings, PlannerFamily, PlannerKind};
+use planscope_core::training::LayoutRequest;
+use planscope_plan::scenario::{FreeSetting, PlanSettings, PlannerFamily, PlannerKind, Scenario};
 
 /// Planners whose settings are refined.
 const REFINED_PLANNERS: usize = 3;
@@ -22,6 +24,8 @@ const TRIMMED_PARTS: f64 = 32.0;
 /// Settings that other planners try after each round of refinement, and the most rounds.
 const SHARED_SETTINGS: usize = 2;
 const ROUNDS: usize = 4;
+/// Layouts at whose degrees the settings are searched again.
+const REFINED_LAYOUTS: usize = 2;
 
 /// Improves the settings of the fastest planners by coordinate descent. Then the other planners of pipelines try the
 /// improved settings, and the fastest of them is improved in turn. Every plan is added to the search.
@@ -42,7 +46,60 @@ pub(super) fn refine(search: &mut PlanSearch<'_, '_>) -> Result<(), PlanError> {
         }
         starts.extend(fastest_of(&search.screened).cloned());
     }
+    for request in requests(search) {
+        if !refine_at(search, request)? {
+            return Ok(());
+        }
+    }
     Ok(())
+}
+
+/// Searches the settings at fixed degrees, and improves the fastest of them. The search over all degrees ranks settings by
+/// the fastest layout of each, so it misses settings that are fastest at other degrees only, and each setting
+/// costs a search over all layouts. Returns false if the limit of steps ends the search.
+fn refine_at(search: &mut PlanSearch<'_, '_>, request: LayoutRequest) -> Result<bool, PlanError> {
+    if search.is_over() {
+        return Ok(true);
+    }
+    let scenario = search.context.scenario;
+    let fixed = Scenario { layout: request, ..scenario.clone() };
+    let settings = search.candidates_at(&fixed)?;
+    let planners = CANDIDATES.into_iter().filter(|&planner| is_pipeline(planner));
+    let steps = planners.flat_map(|planner| {
+        let settings = candidates_of(planner, scenario, &settings).into_iter();
+        settings.map(move |settings| Step { planner, request, settings })
+    });
+    let most = max_steps(PlannerKind::OneFOneB, search.context) as usize;
+    let steps: Vec<Step> = steps.take(most).collect();
+    search.steps.total += steps.len() as u32;
+    let first = search.screened.len();
+    if !search.run(&steps, f64::INFINITY)? {
+        return Ok(false);
+    }
+    match fastest_of(&search.screened[first..]).cloned() {
+        Some(start) if start.time.is_ok() => descend(search, &start),
+        _ => Ok(true),
+    }
+}
+
+/// Returns the degrees of the fastest pipelines, if the scenario leaves a degree open.
+fn requests(search: &PlanSearch<'_, '_>) -> Vec<LayoutRequest> {
+    let own = search.context.scenario.layout;
+    let mut order: Vec<&Screened> = search.screened.iter().filter(|candidate| is_pipeline(candidate.planner)).collect();
+    order.sort_by(|a, b| a.seconds().total_cmp(&b.seconds()));
+    let mut requests: Vec<LayoutRequest> = Vec::new();
+    for layout in order.into_iter().filter_map(|candidate| candidate.layout) {
+        let request = LayoutRequest {
+            tensor: Some(layout.tensor),
+            pipeline: Some(layout.pipeline),
+            microbatch: Some(layout.microbatch),
+            ..own
+        };
+        if requests.len() < REFINED_LAYOUTS && request != own && !requests.contains(&request) {
+            requests.push(request);
+        }
+    }
+    requests
 }
 
 /// Changes settings of `start` as long as a plan gets faster. Returns false if the limit of steps ends the search.
@@ -168,7 +225,7 @@ fn tried<'s>(search: &'s PlanSearch<'_, '_>, step: &Step) -> Option<&'s Screened
     search.screened.iter().find(is_same)
 }
 
-fn is_pipeline(planner: PlannerKind) -> bool {
+pub(super) fn is_pipeline(planner: PlannerKind) -> bool {
     matches!(planner.family(), PlannerFamily::Static | PlannerFamily::WaitFree)
 }
 

@@ -6,12 +6,12 @@ use super::super::settings::{CLOSE, Screened, candidates_of, screen};
 use super::super::spent::Budgeted;
 use super::TIE;
 use super::{bound, refine};
-use crate::planners::settings_search::CONCURRENT;
+use crate::planners::settings_search::{self, CONCURRENT, Searcher};
 use crate::planners::{Batches, PlanningContext};
 use planscope_core::host::side_by_side;
 use planscope_core::training::{LayoutRequest, Recompute};
 use planscope_core::units::Seconds;
-use planscope_plan::observer::{BestSoFar, Observer};
+use planscope_plan::observer::{BestSoFar, Cancelled, Observer};
 use planscope_plan::scenario::{FreeSetting, PlanSettings, PlannerFamily, PlannerKind, Scenario};
 
 /// Planners whose plans are candidates, static schedules first: their fastest time is the opponent in the gains.
@@ -144,7 +144,7 @@ impl PlanSearch<'_, '_> {
     pub(super) fn run(&mut self, mut steps: &[Step], ceiling_s: f64) -> Result<bool, PlanError> {
         while !steps.is_empty() {
             let has_plan = self.fastest.is_finite();
-            let is_close = self.fastest <= self.bound_s * (1.0 + CLOSE_TO_BOUND);
+            let is_close = self.is_close_to_bound();
             if is_close || self.steps.is_over(has_plan) {
                 self.steps.end = Some(if is_close { EarlyEnd::Bound } else { EarlyEnd::Limit });
                 return Ok(false);
@@ -166,6 +166,25 @@ impl PlanSearch<'_, '_> {
             steps = rest;
         }
         Ok(true)
+    }
+
+    /// Returns whether the search ends before its next step.
+    pub(super) fn is_over(&self) -> bool {
+        self.is_close_to_bound() || self.steps.is_over(self.fastest.is_finite())
+    }
+
+    fn is_close_to_bound(&self) -> bool {
+        self.fastest <= self.bound_s * (1.0 + CLOSE_TO_BOUND)
+    }
+
+    /// Returns the candidates for the free settings of a scenario with other degrees.
+    pub(super) fn candidates_at(&mut self, scenario: &Scenario) -> Result<Vec<PlanSettings>, Cancelled> {
+        if scenario.has_free_settings() {
+            let searcher = Searcher { reference: PlannerKind::OneFOneB, reported: PlannerKind::Best };
+            settings_search::candidates(scenario, self.context.batches, searcher, self.observer)
+        } else {
+            Ok(vec![PlanSettings::from_scenario(scenario)])
+        }
     }
 
     /// Adds the results of a step.
