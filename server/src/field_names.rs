@@ -4,7 +4,7 @@ use api::job_config::ReadSetting;
 use planner::scenario::FieldError;
 
 /// Fields with plain names, and the settings of configurations that state them.
-const FIELDS: [(&str, &str, &[&str]); 25] = [
+const FIELDS: [(&str, &str, &[&str]); 27] = [
     ("/layout/tensor", "tensor parallelism", &["tensor parallelism"]),
     ("/layout/pipeline", "pipeline parallelism", &["pipeline parallelism"]),
     ("/layout/chunks", "model chunks of a rank", &["model chunks of a rank"]),
@@ -21,6 +21,8 @@ const FIELDS: [(&str, &str, &[&str]); 25] = [
     ("/training/recompute", "recomputation", &["recomputation"]),
     ("/training/recompute_layers", "layers with recomputation", &["layers with recomputation"]),
     ("/training/recompute_modules", "recomputed modules", &["recomputed modules"]),
+    ("/training/fp8_recipe", "recipe of fp8", &["recipe of fp8"]),
+    ("/training/fp8_weights", "fp8 weights", &["fp8 weights"]),
     ("/training/zero", "ZeRO stage", &["ZeRO stage", "sharding"]),
     ("/training/attention", "attention kernel", &["attention kernel"]),
     ("/training/execution", "execution", &["torch.compile", "fused kernels"]),

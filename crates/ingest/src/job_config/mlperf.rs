@@ -36,7 +36,7 @@ pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
         keys.derive("fp8-format", "hybrid", "$FP8");
     }
     for name in ["$FP8_PARAM_GATHER", "$FP8_PARAMS"] {
-        if keys.flag(&[name], "format of weights").unwrap_or(false) {
+        if keys.flag(&[name], "fp8 weights").unwrap_or(false) {
             keys.derive("fp8-param-gather", "true", name);
         }
     }

@@ -136,7 +136,7 @@ fn sharding(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigErr
         let recipe = keys.text(&["train_module.float8_config.ao_recipe"], "recipe of fp8");
         settings.fp8_recipe = recipe.and_then(|name| Fp8Recipe::named(&name));
         let name = "train_module.float8_config.ao.enable_fsdp_float8_all_gather";
-        settings.fp8_weights = keys.flag(&[name], "format of weights").unwrap_or(false);
+        settings.fp8_weights = keys.flag(&[name], "fp8 weights").unwrap_or(false);
     }
     Ok(())
 }

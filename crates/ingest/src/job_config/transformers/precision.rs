@@ -68,7 +68,7 @@ pub(super) fn fp8(keys: &mut Keys, settings: &mut Settings) {
         _ => keys.has("fp8"),
     };
     settings.fp8_recipe = is_torchao.then_some(Fp8Recipe::Tensorwise);
-    let is_gathered = keys.flag(&["fp8_enable_fsdp_float8_all_gather"], "format of weights").unwrap_or(false);
+    let is_gathered = keys.flag(&["fp8_enable_fsdp_float8_all_gather"], "fp8 weights").unwrap_or(false);
     settings.fp8_weights = is_torchao && is_gathered;
 }
 
