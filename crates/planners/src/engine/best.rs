@@ -66,8 +66,7 @@ pub(super) fn plan(
         }
     }
     let (mut finalists, mut failed) = (Vec::new(), Vec::new());
-    let mut variants: Vec<(PlannerKind, Degrees)> = Vec::new();
-    let mut further = 0;
+    let mut variants = Variants::default();
     for (number, candidate) in feasible.iter().enumerate() {
         let is_close = candidate.seconds() <= CLOSE * fastest;
         if finalists.len() >= FINALISTS && !is_close {
@@ -82,16 +81,9 @@ pub(super) fn plan(
             continue;
         }
         let is_first = !finalists.contains(&finalist);
-        let variant = (planner, degrees(candidate));
-        if !is_first {
-            let known = variants.iter().filter(|&&(other, _)| other == planner).count();
-            let is_other = is_pipeline(planner) && known < VARIANTS && !variants.contains(&variant);
-            if !is_close || !is_other || further == MAX_VARIANTS {
-                continue;
-            }
-            further += 1;
+        if !variants.admit(candidate, is_first, is_close) {
+            continue;
         }
-        variants.push(variant);
         observer.progress(PlannerKind::Best, "comparing the fastest plans", number as u32, feasible.len() as u32);
         let size = EvaluationSize::new(context.scenario.iterations, observer.workers().count());
         let spent = Spent::new(observer.max_bytes(), size);
@@ -154,6 +146,33 @@ type Degrees = ((u32, ContextExchange, u32, Option<u32>), Option<Layout>);
 
 fn degrees(candidate: &Screened) -> Degrees {
     (degrees_of(&candidate.settings), candidate.layout)
+}
+
+/// Plans that are compared, by planner and degrees.
+#[derive(Debug, Default)]
+struct Variants {
+    known: Vec<(PlannerKind, Degrees)>,
+    /// Number of plans beyond the first of each planner.
+    further: usize,
+}
+
+impl Variants {
+    /// Returns whether a candidate is compared: the first of a planner, or a close one of a planner of pipelines with other
+    /// degrees.
+    fn admit(&mut self, candidate: &Screened, is_first: bool, is_close: bool) -> bool {
+        let planner = candidate.planner;
+        let variant = (planner, degrees(candidate));
+        if !is_first {
+            let count = self.known.iter().filter(|&&(other, _)| other == planner).count();
+            let is_other = is_pipeline(planner) && count < VARIANTS && !self.known.contains(&variant);
+            if !is_close || !is_other || self.further == MAX_VARIANTS {
+                return false;
+            }
+            self.further += 1;
+        }
+        self.known.push(variant);
+        true
+    }
 }
 
 /// Returns the request of a candidate with the degrees of its plan.
