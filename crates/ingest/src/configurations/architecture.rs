@@ -148,8 +148,7 @@ fn moe(cells: Cells<'_>, preset: Option<Moe>) -> Result<Option<Moe>, Rejection> 
 fn window(cells: Cells<'_>, preset: Option<Window>) -> Result<Option<Window>, Rejection> {
     let (tokens, full_every) = (cells.integer(WINDOW)?, cells.integer(FULL_EVERY)?);
     match (tokens, preset) {
-        (Some(0), _) if full_every.is_some() => refuse(FULL_EVERY, "needs window above 0"),
-        (None, None) if full_every.is_some() => refuse(FULL_EVERY, "needs window above 0"),
+        (Some(0), _) | (None, None) if full_every.is_some() => refuse(FULL_EVERY, "needs window above 0"),
         (Some(0), _) | (None, None) => Ok(None),
         (Some(tokens), None) => Ok(Some(Window { tokens, full_every: full_every.unwrap_or(0), chunked: false })),
         (tokens, Some(preset)) => Ok(Some(Window {

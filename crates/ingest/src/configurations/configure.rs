@@ -168,12 +168,12 @@ fn recompute_modules(cells: Cells<'_>, recompute: Recompute) -> Result<Vec<Recom
         return refuse(RECOMPUTE_MODULES, format!("needs {} selective", RECOMPUTE.name));
     }
     let names = text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
-    let module = |name: &str| match RecomputedModule::from_id(&name.to_lowercase()) {
-        Some(module) => Ok(module),
-        None => {
+    let module = |name: &str| {
+        let Some(module) = RecomputedModule::from_id(&name.to_lowercase()) else {
             let known = RecomputedModule::ALL.map(RecomputedModule::id).join(", ");
-            refuse(RECOMPUTE_MODULES, format!("{} is none of {known}", quoted(name)))
-        }
+            return refuse(RECOMPUTE_MODULES, format!("{} is none of {known}", quoted(name)));
+        };
+        Ok(module)
     };
     names.filter(|name| !name.is_empty()).map(module).collect()
 }

@@ -39,7 +39,7 @@ pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
     settings.batch_key = Some("global_train_batch_size");
     let precision = keys.text(&["precision"], "precision").unwrap_or_default();
     // Composer calls Transformer Engine, whose default recipe is delayed scaling.
-    settings.fp8_recipe = Some(Fp8Recipe::Delayed);
+    settings.fp8.recipe = Some(Fp8Recipe::Delayed);
     settings.precision = Some(match precision.as_str() {
         "amp_fp8" => Precision::Fp8,
         "fp32" => Precision::Fp32,

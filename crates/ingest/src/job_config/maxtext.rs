@@ -227,7 +227,7 @@ fn memory(keys: &mut Keys, settings: &mut Settings) {
         settings.set_pure_bf16();
     }
     let quantization = keys.text(&["quantization"], "precision").unwrap_or_default();
-    settings.fp8_recipe = Fp8Recipe::named(&quantization);
+    settings.fp8.recipe = Fp8Recipe::named(&quantization);
     let is_fp32 = keys.text(&["dtype"], "precision").is_some_and(|name| name == "float32");
     settings.precision = Some(match (quantization.contains("fp8"), is_fp32) {
         (true, _) => Precision::Fp8,

@@ -306,8 +306,8 @@ fn memory(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError
     }
     let fp8 = format.is_some_and(|format| known.contains(&first_word(&format)));
     let recipe = keys.text(&["fp8-recipe"], "recipe of fp8");
-    settings.fp8_recipe = recipe.and_then(|name| Fp8Recipe::named(&name));
-    settings.fp8_weights = keys.flag(&["fp8-param-gather", "fp8-param"], "fp8 weights").unwrap_or(false);
+    settings.fp8.recipe = recipe.and_then(|name| Fp8Recipe::named(&name));
+    settings.fp8.has_weights = keys.flag(&["fp8-param-gather", "fp8-param"], "fp8 weights").unwrap_or(false);
     if bf16 && fp16 {
         return Err(refused("bf16", "fp16 is on too; a job uses one of them"));
     }

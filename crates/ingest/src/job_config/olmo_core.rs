@@ -134,9 +134,9 @@ fn sharding(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigErr
     if keys.flag(&["train_module.float8_config.enabled"], "precision").unwrap_or(false) {
         settings.precision = Some(Precision::Fp8);
         let recipe = keys.text(&["train_module.float8_config.ao_recipe"], "recipe of fp8");
-        settings.fp8_recipe = recipe.and_then(|name| Fp8Recipe::named(&name));
+        settings.fp8.recipe = recipe.and_then(|name| Fp8Recipe::named(&name));
         let name = "train_module.float8_config.ao.enable_fsdp_float8_all_gather";
-        settings.fp8_weights = keys.flag(&[name], "fp8 weights").unwrap_or(false);
+        settings.fp8.has_weights = keys.flag(&[name], "fp8 weights").unwrap_or(false);
     }
     Ok(())
 }

@@ -69,10 +69,7 @@ pub(super) struct Settings {
     pub(super) context_exchange: ContextExchange,
     pub(super) attention: Option<AttentionKernel>,
     pub(super) precision: Option<Precision>,
-    /// Recipe of fp8 products. `None`: as usual in the framework.
-    pub(super) fp8_recipe: Option<Fp8Recipe>,
-    /// Weights are stored and gathered in fp8.
-    pub(super) fp8_weights: bool,
+    pub(super) fp8: Fp8,
     pub(super) zero: Option<u32>,
     /// Devices over which ZeRO shards. `None`: all with the same parameters.
     pub(super) sharding: Option<Sharding>,
@@ -109,6 +106,15 @@ pub(super) struct Settings {
     pub(super) other_device: Option<String>,
     /// Place of the shards of weights and gradients.
     pub(super) shards: Shards,
+}
+
+/// Settings of fp8, without effect in another precision.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Fp8 {
+    /// Recipe of products. `None`: as usual in the framework.
+    pub(super) recipe: Option<Fp8Recipe>,
+    /// Weights are stored and gathered in fp8.
+    pub(super) has_weights: bool,
 }
 
 impl Settings {

@@ -325,10 +325,10 @@ fn precision(keys: &mut Keys, settings: &mut Settings) {
         names.into_iter().find_map(|key| keys.text(&[&key], "recipe of fp8"))
     };
     let recipe = stated(keys, "recipe_name").and_then(|name| Fp8Recipe::named(&name));
-    settings.fp8_recipe = if is_mx { Some(Fp8Recipe::Mxfp8) } else { recipe };
+    settings.fp8.recipe = if is_mx { Some(Fp8Recipe::Mxfp8) } else { recipe };
     // torchao gathers in fp8 only with a scale per tensor.
     let is_gathered = stated(keys, "enable_fsdp_float8_all_gather").is_some_and(|value| value == "true");
-    settings.fp8_weights = is_gathered && settings.fp8_recipe.is_none_or(|recipe| recipe == Fp8Recipe::Tensorwise);
+    settings.fp8.has_weights = is_gathered && settings.fp8.recipe.is_none_or(|recipe| recipe == Fp8Recipe::Tensorwise);
     settings.precision = Some(if is_enabled || converters.contains("float8") || converters.contains("mx") {
         Precision::Fp8
     } else if parameters.as_deref() == Some("float32") {

@@ -67,9 +67,9 @@ pub(super) fn fp8(keys: &mut Keys, settings: &mut Settings) {
         Some("te" | "msamp") => false,
         _ => keys.has("fp8"),
     };
-    settings.fp8_recipe = is_torchao.then_some(Fp8Recipe::Tensorwise);
+    settings.fp8.recipe = is_torchao.then_some(Fp8Recipe::Tensorwise);
     let is_gathered = keys.flag(&["fp8_enable_fsdp_float8_all_gather"], "fp8 weights").unwrap_or(false);
-    settings.fp8_weights = is_torchao && is_gathered;
+    settings.fp8.has_weights = is_torchao && is_gathered;
 }
 
 /// DeepSpeed accumulates gradients in the format of the weights unless the file states another. Without ZeRO and with
