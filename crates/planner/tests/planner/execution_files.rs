@@ -256,6 +256,7 @@ fn files_of_all_planners_take_the_same_nanoseconds() {
 /// Fields that describe the plan are compared with the runs, or with their digests. Each change names its field.
 #[test]
 fn changed_descriptions_are_refused_with_their_field() {
+    type Change = Box<dyn Fn(&mut ExecutionFile)>;
     let refused = |file: &ExecutionFile, change: &dyn Fn(&mut ExecutionFile)| {
         let mut changed = file.clone();
         change(&mut changed);
@@ -264,7 +265,7 @@ fn changed_descriptions_are_refused_with_their_field() {
     };
     let mut document = images(&["heterogeneous_colocated", "heterogeneous_non_colocated"]);
     document["layout"] = json!({});
-    let mut fields: Vec<(&str, Box<dyn Fn(&mut ExecutionFile)>)> = vec![
+    let fields: Vec<(&str, Change)> = vec![
         ("scenario: ", Box::new(|file| file.scenario = "a".repeat(52))),
         ("engine: ", Box::new(|file| file.engine = "planscope 0.1.0".to_owned())),
         ("iteration: ", Box::new(|file| file.iteration = 1)),
@@ -277,9 +278,9 @@ fn changed_descriptions_are_refused_with_their_field() {
         ("layout.expert: ", Box::new(|file| file.layout.expert = 0)),
         ("digests", Box::new(|file| drop(file.digests.remove("planner")))),
         ("runs[0].stages: ", Box::new(|file| file.runs[0].stages[0].layers.clear())),
-        ("runs.stages: ", Box::new(|file| shorten_last_layers(file))),
+        ("runs.stages: ", Box::new(shorten_last_layers)),
     ];
-    for (name, change) in fields.drain(..) {
+    for (name, change) in fields {
         let file = &round_trips(&images(&["1f1b"]), 0)[0];
         let message = refused(file, &*change);
         let name = if name == "digests" { "planner: " } else { name };
@@ -303,7 +304,7 @@ fn changed_descriptions_are_refused_with_their_field() {
             assert!(message.starts_with("module_layouts[0]."), "{message}");
         }
         assert!(degrees(|degrees| degrees.first_device += 1).starts_with("module_layouts"), "by digest or range");
-        let message = refused(&file, &|file| drop(file.module_layouts.pop()));
+        let message = refused(&file, &|file| file.module_layouts.truncate(file.module_layouts.len() - 1));
         assert!(message.starts_with("module_layouts") || message.starts_with("TP x CP"), "{message}");
         assert!(refused(&file, &|file| file.devices += 1).starts_with("devices: "));
         assert!(refused(&file, &|file| file.devices = 1).contains("devices"));
