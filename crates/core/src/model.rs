@@ -10,7 +10,7 @@ pub use layers::{
     Adapters, LINEAR_CHUNK, LatentAttention, LayerKind, LinearAttention, MAX_KINDS, Mixer, MlpKind, Moe,
     ParameterCount, Recurrence, Window,
 };
-pub use module::{Bias, Diffusion, Gradients, Mask, Module, ModuleRole, Norm, heads_support_all_to_all};
+pub use module::{AdaptedMatrix, Bias, Diffusion, Gradients, Mask, Module, ModuleRole, Norm, heads_support_all_to_all};
 
 use serde::{Deserialize, Serialize};
 

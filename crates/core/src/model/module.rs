@@ -3,6 +3,8 @@
 mod operations;
 mod parameters;
 
+pub use parameters::AdaptedMatrix;
+
 use serde::{Deserialize, Serialize};
 
 use super::items::{Audio, Patch, Video};

@@ -3,6 +3,19 @@
 use super::super::layers::{LayerKind, Mixer, MlpKind, ParameterCount};
 use super::{Bias, Module, Norm};
 
+/// A linear layer with an adapter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AdaptedMatrix {
+    /// Input width.
+    pub input: u64,
+    /// Output width.
+    pub output: u64,
+    /// Rank of the adapter.
+    pub rank: u64,
+    /// Tensor parallelism divides the input width, otherwise the output width.
+    pub is_split_by_input: bool,
+}
+
 impl Module {
     /// Number of matrices per MLP: up, down, and the optional gate.
     const fn mlp_matrices(&self) -> u64 {
@@ -99,25 +112,27 @@ impl Module {
     /// Parameters of the adapters of a layer of kind `kind`: r (m + n) per adapted matrix of m x n.
     /// Routed experts are not adapted.
     pub fn adapter_parameters(&self, kind: LayerKind) -> u64 {
-        self.adapted_matrices(kind).iter().map(|&(input, output, rank)| (input + output) * rank).sum()
+        self.adapted_matrices(kind).iter().map(|matrix| (matrix.input + matrix.output) * matrix.rank).sum()
     }
 
-    /// Returns (input width, output width, rank) of the adapted linear layers of a layer of kind
-    /// `kind`: queries, keys with values, output, and the matrices of a dense MLP.
-    pub fn adapted_matrices(&self, kind: LayerKind) -> Vec<(u64, u64, u64)> {
+    /// Returns the adapted linear layers of a layer of kind `kind`: queries, keys, values, output, and the matrices of a
+    /// dense MLP.
+    pub fn adapted_matrices(&self, kind: LayerKind) -> Vec<AdaptedMatrix> {
         let Some(adapters) = self.adapters else { return Vec::new() };
         let (h, rank) = (u64::from(self.hidden), u64::from(adapters.rank));
+        let by_output = |output| AdaptedMatrix { input: h, output, rank, is_split_by_input: false };
+        let by_input = |input| AdaptedMatrix { input, output: h, rank, is_split_by_input: true };
         let mut matrices = Vec::new();
         match (kind.mixer, self.linear) {
             (Some(Mixer::Linear), Some(linear)) => {
-                matrices.push((h, linear.input_width(), rank));
-                matrices.push((linear.value_width(), h, rank));
+                matrices.push(by_output(linear.input_width()));
+                matrices.push(by_input(linear.value_width()));
             }
             (Some(_), _) => {
                 for width in [self.query_width(), self.kv_width(), self.value_width()] {
-                    matrices.push((h, u64::from(width), rank));
+                    matrices.push(by_output(u64::from(width)));
                 }
-                matrices.push((u64::from(self.context_width()), h, rank));
+                matrices.push(by_input(u64::from(self.context_width())));
             }
             (None, _) => {}
         }
@@ -128,8 +143,8 @@ impl Module {
         };
         if adapters.mlp && width > 0 {
             let ups = if self.gated { 2 } else { 1 };
-            matrices.extend(std::iter::repeat_n((h, u64::from(width), rank), ups));
-            matrices.push((u64::from(width), h, rank));
+            matrices.extend(std::iter::repeat_n(by_output(u64::from(width)), ups));
+            matrices.push(by_input(u64::from(width)));
         }
         matrices
     }

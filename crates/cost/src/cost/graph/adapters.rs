@@ -1,5 +1,7 @@
 //! Low-rank adapters: two products of rank r beside each adapted linear layer (LoRA).
 
+use planscope_core::model::AdaptedMatrix;
+
 use super::super::kernel::{Kernel, MatMul, StreamingClass};
 use super::{Builder, Phase, Shape, TensorId, input_grad, product, stream, weight_grad};
 
@@ -9,21 +11,23 @@ pub(super) struct Adapter {
     up: MatMul,
     /// Input of the first product.
     hidden: TensorId,
-    /// Bytes of the output.
-    bytes: f64,
+    /// Bytes of the input on a device.
+    input_bytes: f64,
 }
 
 /// Adds the adapters of a layer.
 pub(super) fn forward(graph: &mut Builder, shape: &Shape<'_>) -> Vec<Adapter> {
-    let adapter = |(input, output, rank): (u64, u64, u64)| {
-        let down = product(shape.n, input as f64, rank as f64, shape.wide_format());
+    let adapter = |matrix: AdaptedMatrix| {
+        let AdaptedMatrix { input, output, rank, is_split_by_input } = matrix;
+        let input = if is_split_by_input { input as f64 / shape.t } else { input as f64 };
+        let down = product(shape.n, input, rank as f64, shape.wide_format());
         let up = product(shape.n, rank as f64, output as f64 / shape.t, shape.wide_format());
         graph.run("adapter down", Phase::Forward, Kernel::MatMul(down), &[]);
         let hidden = graph.makes("adapter hidden", shape.w * down.m * down.n);
         graph.run("adapter up", Phase::Forward, Kernel::MatMul(up), &[hidden]);
-        let bytes = shape.w * up.m * up.n;
-        graph.run("add adapter", Phase::Forward, stream(StreamingClass::Elementwise, 3.0 * bytes), &[]);
-        Adapter { down, up, hidden, bytes }
+        let (input_bytes, output_bytes) = (shape.w * down.m * down.k, shape.w * up.m * up.n);
+        graph.run("add adapter", Phase::Forward, stream(StreamingClass::Elementwise, 3.0 * output_bytes), &[]);
+        Adapter { down, up, hidden, input_bytes }
     };
     shape.module.adapted_matrices(shape.kind).into_iter().map(adapter).collect()
 }
@@ -51,7 +55,7 @@ pub(super) fn backward(graph: &mut Builder, shape: &Shape<'_>, adapters: &[Adapt
         graph.run("adapter up", Phase::WeightGrad, weight_grad(adapter.up), &[adapter.hidden]);
         graph.run("adapter down", Phase::InputGrad, input_grad(adapter.down), &[]);
         graph.run("adapter down", Phase::WeightGrad, weight_grad(adapter.down), inputs);
-        let add = stream(StreamingClass::Elementwise, 3.0 * adapter.bytes);
+        let add = stream(StreamingClass::Elementwise, 3.0 * adapter.input_bytes);
         graph.run("add adapter", Phase::InputGrad, add, &[]);
     }
 }

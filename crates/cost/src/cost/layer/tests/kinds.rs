@@ -200,6 +200,27 @@ fn adapters_replace_weight_gradients() {
     assert_eq!(lora.trained_parameters(), 32 * 16 * (2 * 8192 + 2 * 5120));
 }
 
+/// With TP 4, an adapter of the output projection reads a quarter of its input; that of queries reads all of it and writes a
+/// quarter of the output.
+#[test]
+fn tensor_parallelism_divides_adapters() {
+    let lora = Module { adapters: Some(Adapters { rank: 16, mlp: false, base_bits: None }), ..module("llama-3-8b") };
+    let graph = graph_of(&lora, lora.main_kind(), &Training::default(), 4.0, 4096.0);
+    let products = |name: &str| -> Vec<(f64, f64)> {
+        let forward = graph.operators.iter().filter(|it| it.name == name && it.phase == Phase::Forward);
+        forward
+            .map(|operator| match operator.kernel {
+                Kernel::MatMul(product) => (product.k, product.n),
+                _ => panic!("{name} is no product"),
+            })
+            .collect()
+    };
+    let down = products("adapter down");
+    assert_eq!((down[0], down[3]), ((4096.0, 16.0), (1024.0, 16.0)));
+    let up = products("adapter up");
+    assert_eq!((up[0], up[1], up[3]), ((16.0, 1024.0), (16.0, 256.0), (16.0, 1024.0)));
+}
+
 /// Multi-token prediction repeats the last layer and the output head.
 #[test]
 fn predicted_tokens_add_a_layer_and_a_head() {
