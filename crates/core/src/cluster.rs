@@ -108,6 +108,16 @@ impl Cluster {
         Bytes::from_gib(self.host_memory_gib.map_or(HOST_MEMORY_GIB, |memory| memory / devices))
     }
 
+    /// Returns the devices of each rack, if `devices` are in racks of up to `devices_per_node` and of equal size. Racks
+    /// have whole hosts of 4 devices if the number of devices allows it: then groups of 4 do not cross the network.
+    pub fn devices_per_rack(&self, devices: u32) -> u32 {
+        const HOST: u32 = 4;
+        let limit = self.devices_per_node.min(devices.max(1));
+        let largest =
+            |unit: u32| (1..=limit).rev().find(|&count| devices.is_multiple_of(count) && count.is_multiple_of(unit));
+        largest(HOST).or_else(|| largest(1)).unwrap_or(1)
+    }
+
     /// Returns the reason if plans that offload `needed_gib` per node exceed its host memory.
     pub fn host_excess(&self, needed_gib: f64) -> Option<String> {
         let available = self.host_share().gib() * f64::from(self.devices_per_node);

@@ -103,7 +103,7 @@ pub fn estimate(configuration: &Configuration) -> Result<Estimate, Inconsistent>
     let limit = cluster.device.memory_gib - training.memory_reserve_gib;
     let peak = peak_memory.total() / GIB;
     let per_device = flops / iteration / devices;
-    let host = costs.state.iter().map(|state| state.host.gib()).fold(0.0, f64::max);
+    let host = memory::host_peak(&costs, layout.chunks, microbatches) / GIB;
     let host_excess = cluster.host_excess(host * f64::from(cluster.devices_per_node));
     let excess = (peak > limit).then(|| format!("rank {rank} needs {peak:.1} GiB; {limit:.1} GiB available"));
     Ok(Estimate {

@@ -6,10 +6,10 @@ use planner::model::{Adapters, Bias, LatentAttention, Mask, Model, Module, Moe, 
 
 use super::cells::{Cells, Rejection, quoted, refuse};
 use super::column::{
-    BASE_BITS, BIAS, CAUSAL, CONTENT_SIZE, DENSE_FFN, DENSE_LAYERS, EXPERT_FFN, EXPERTS_EVERY, FFN, FULL_EVERY, GATED,
-    HEAD_SIZE, HEADS, HIDDEN, KV_HEADS, KV_RANK, LAYERS, LORA_RANK, LORA_TARGETS, MODEL, N_EXPERTS, NORM, POSITIONS,
-    PREDICTED_AHEAD, PRESET, QUERY_RANK, ROTARY_SIZE, ROUTER_SKEW, SEQ_LEN, SHARED_EXPERT_FFN, TIED_EMBEDDINGS, TOP_K,
-    VALUE_SIZE, VOCAB, WINDOW,
+    BASE_BITS, BIAS, CAUSAL, CONTENT_SIZE, Column, DENSE_FFN, DENSE_LAYERS, EXPERT_FFN, EXPERTS_EVERY, FFN, FULL_EVERY,
+    GATED, HEAD_SIZE, HEADS, HIDDEN, KV_HEADS, KV_RANK, LAYERS, LORA_RANK, LORA_TARGETS, MODEL, N_EXPERTS, NORM,
+    POSITIONS, PREDICTED_AHEAD, PRESET, QUERY_RANK, ROTARY_SIZE, ROUTER_SKEW, SEQ_LEN, SHARED_EXPERT_FFN,
+    TIED_EMBEDDINGS, TOP_K, VALUE_SIZE, VOCAB, WINDOW,
 };
 use super::presets::Presets;
 
@@ -47,6 +47,13 @@ pub(super) fn read(cells: Cells<'_>, presets: &Presets) -> Result<(Model, u32), 
     }
     module.window = window(cells, module.window)?;
     module.latent = latent(cells, module.latent)?;
+    if module.latent.is_some() {
+        if cells.text(HEAD_SIZE).is_some() {
+            return refuse(HEAD_SIZE, format!("contradicts {}, which replaces it", KV_RANK.name));
+        }
+        // Latent attention has keys and values of all heads.
+        (module.head_size, module.kv_heads) = (None, module.heads);
+    }
     module.predicted_ahead = cells.integer(PREDICTED_AHEAD)?.unwrap_or(module.predicted_ahead);
     module.moe = moe(cells, module.moe)?;
     if let (Some(width), Some(moe)) = (cells.integer(DENSE_FFN)?, &mut module.moe) {
@@ -147,8 +154,9 @@ fn moe(cells: Cells<'_>, preset: Option<Moe>) -> Result<Option<Moe>, Rejection> 
 /// Returns the sliding window of the row, or that of the preset.
 fn window(cells: Cells<'_>, preset: Option<Window>) -> Result<Option<Window>, Rejection> {
     let (tokens, full_every) = (cells.integer(WINDOW)?, cells.integer(FULL_EVERY)?);
+    let stated = full_every.filter(|&every| every > 0);
     match (tokens, preset) {
-        (Some(0), _) | (None, None) if full_every.is_some() => refuse(FULL_EVERY, "needs window above 0"),
+        (Some(0), _) | (None, None) if stated.is_some() => refuse(FULL_EVERY, "needs window above 0"),
         (Some(0), _) | (None, None) => Ok(None),
         (Some(tokens), None) => Ok(Some(Window { tokens, full_every: full_every.unwrap_or(0), chunked: false })),
         (tokens, Some(preset)) => Ok(Some(Window {
@@ -165,7 +173,8 @@ fn latent(cells: Cells<'_>, preset: Option<LatentAttention>) -> Result<Option<La
     let rank = cells.integer(KV_RANK)?;
     let others = [QUERY_RANK, CONTENT_SIZE, ROTARY_SIZE, VALUE_SIZE];
     let Some(kv_rank) = rank.or(preset.map(|latent| latent.kv_rank)).filter(|&rank| rank > 0) else {
-        return match others.into_iter().find(|column| cells.text(*column).is_some()) {
+        let is_stated = |column: &Column| !matches!(cells.text(*column), None | Some("0" | "0.0"));
+        return match others.into_iter().find(is_stated) {
             Some(column) => refuse(column, format!("needs {} above 0", KV_RANK.name)),
             None => Ok(None),
         };
@@ -193,9 +202,7 @@ fn adapters(cells: Cells<'_>) -> Result<Option<Adapters>, Rejection> {
     match (rank, base_bits) {
         (None, Some(_)) => refuse(BASE_BITS, format!("needs {} above 0", LORA_RANK.name)),
         (_, Some(bits)) if bits != 4 && bits != 8 => refuse(BASE_BITS, format!("{bits} is neither 4 nor 8")),
-        (None, _) if cells.text(LORA_TARGETS).is_some() => {
-            refuse(LORA_TARGETS, format!("needs {} above 0", LORA_RANK.name))
-        }
+        (None, _) if !mlp => refuse(LORA_TARGETS, format!("needs {} above 0", LORA_RANK.name)),
         (rank, base_bits) => Ok(rank.map(|rank| Adapters { rank, mlp, base_bits })),
     }
 }

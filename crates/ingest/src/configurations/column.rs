@@ -47,7 +47,15 @@ impl std::fmt::Display for Holds {
 }
 
 /// Other usual words in cells: (word, word of the column).
-const WORD_ALIASES: [(&str, &str); 41] = [
+const WORD_ALIASES: [(&str, &str); 49] = [
+    ("rmsnorm", "rms"),
+    ("layernorm", "layer"),
+    ("rope", "rotary"),
+    ("learned_absolute", "learned"),
+    ("p2p", "ring"),
+    ("a2a", "all_to_all"),
+    ("fp8_mixed", "fp8"),
+    ("all_linear", "all"),
     ("adamw8bit", "adam_8bit"),
     ("adamw_bnb_8bit", "adam_8bit"),
     ("adamw_torch", "adam"),

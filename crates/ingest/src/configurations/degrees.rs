@@ -103,13 +103,18 @@ impl Degrees {
         // The hosts of a rack have 4 devices, but NVLink connects those of the whole rack.
         let is_rack = preset.devices_per_node > MAX_BOARD;
         let per_node = match (count, stated) {
+            (_, Some(stated)) if is_rack && stated > preset.devices_per_node => {
+                return refuse(
+                    GPUS_PER_NODE,
+                    format!("{stated} exceeds the {} devices of a rack", preset.devices_per_node),
+                );
+            }
             (count, stated)
                 if is_rack
-                    && stated.is_none_or(|stated| stated <= preset.devices_per_node)
+                    && stated.is_none_or(|stated| stated <= MAX_BOARD)
                     && count.is_none_or(|count| devices.is_multiple_of(count.into())) =>
             {
-                let limit = u64::from(preset.devices_per_node).min(devices);
-                (1..=limit).rev().find(|&count| devices.is_multiple_of(count)).map_or(1, |count| count as u32)
+                preset.devices_per_rack(devices as u32)
             }
             (Some(count), Some(stated)) if count != stated && u64::from(count) != devices => {
                 return refuse(GPU, format!("{} contradicts gpus_per_node {stated}", quoted(text)));

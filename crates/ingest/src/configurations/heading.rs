@@ -100,7 +100,7 @@ const AMBIGUOUS: [(&[&str], &[&str]); 6] = [
 
 /// Units in brackets after a name: (unit, columns, factor to the unit of the column).
 const UNITS: [(&str, &[&str], f64); 11] = [
-    ("tokens", &["seq_len"], 1.0),
+    ("tokens", &["seq_len", "window"], 1.0),
     ("sequences", &["microbatch", "global_batch"], 1.0),
     ("samples", &["microbatch", "global_batch"], 1.0),
     ("sequences/gpu", &["microbatch"], 1.0),

@@ -246,8 +246,11 @@ fn degrees(keys: &mut Keys, settings: &mut Settings, layers: Option<u32>) -> Res
     settings.sequence_parallel = Some(keys.flag(&["sequence-parallel"], "sequence parallelism").unwrap_or(false));
     let is_ulysses = !keys.has("context-parallel-size") && keys.has("ds-sequence-parallel-size");
     let exchange = keys.text(&["cp-comm-type"], "exchange of context parallelism");
-    if is_ulysses || exchange.is_some_and(|kind| kind.trim() == "a2a") {
+    let kind = exchange.as_deref().map(str::trim);
+    if is_ulysses || kind == Some("a2a") {
         settings.context_exchange = ContextExchange::AllToAll;
+    } else if let Some(kind) = kind.filter(|kind| *kind != "p2p") {
+        keys.not_modelled(format!("The exchange {kind:?} of context parallelism is read as a ring."));
     }
     Ok(())
 }
@@ -306,7 +309,14 @@ fn memory(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError
     }
     let fp8 = format.is_some_and(|format| known.contains(&first_word(&format)));
     let recipe = keys.text(&["fp8-recipe"], "recipe of fp8");
-    settings.fp8.recipe = recipe.and_then(|name| Fp8Recipe::named(&name));
+    settings.fp8.recipe = recipe.as_deref().and_then(Fp8Recipe::named);
+    match &recipe {
+        Some(_) if !fp8 => keys.assume("The fp8 recipe has no effect: fp8 is off."),
+        Some(name) if settings.fp8.recipe.is_none() => {
+            keys.not_modelled(format!("The fp8 recipe {name:?} is read as delayed."));
+        }
+        _ => {}
+    }
     settings.fp8.has_weights = keys.flag(&["fp8-param-gather", "fp8-param"], "fp8 weights").unwrap_or(false);
     if bf16 && fp16 {
         return Err(refused("bf16", "fp16 is on too; a job uses one of them"));

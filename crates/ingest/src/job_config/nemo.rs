@@ -114,12 +114,26 @@ pub(super) fn read_bridge(keys: &mut Keys) -> Result<Settings, JobConfigError> {
             keys.derive(name, &value, key);
         }
     }
+    // The configuration class of Megatron-Bridge has scales per tensor.
+    if keys.has("mixed_precision.fp8") && !keys.has("fp8-recipe") {
+        keys.derive("fp8-recipe", Fp8Recipe::Tensorwise.id(), "mixed_precision.fp8");
+        keys.assume("The fp8 recipe of Megatron-Bridge is tensorwise unless the file states another.");
+    }
     keys.ignore(|key| key.starts_with("mixed_precision.") || key.starts_with("comm_overlap."));
     let recipe = keys.peek("mixed_precision").unwrap_or_default().to_lowercase();
     if recipe.contains("fp8") || recipe.contains("fp4") {
         keys.derive("fp8-format", "hybrid", "mixed_precision");
-        if let Some(named) = Fp8Recipe::named(&recipe).filter(|_| !keys.has("fp8-recipe")) {
+        let named = Fp8Recipe::named(&recipe);
+        if let Some(named) = named.filter(|_| !keys.has("fp8-recipe")) {
             keys.derive("fp8-recipe", named.id(), "mixed_precision");
+        }
+        // These recipes store and gather weights in fp8.
+        let has_weights = matches!(named, Some(Fp8Recipe::Delayed | Fp8Recipe::Tensorwise | Fp8Recipe::Mxfp8));
+        if has_weights && !keys.has("fp8-param-gather") {
+            keys.derive("fp8-param-gather", "true", "mixed_precision");
+        }
+        if named == Some(Fp8Recipe::Tensorwise) {
+            keys.not_modelled("The first and the last layer, which the recipe leaves in bf16, are read as fp8.");
         }
         if recipe.contains("fp4") {
             keys.not_modelled("Products in fp4 are read as fp8.");

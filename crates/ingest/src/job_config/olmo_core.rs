@@ -131,10 +131,12 @@ fn sharding(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigErr
     });
     let reduced = keys.text(&["train_module.dp_config.reduce_dtype"], "format of gradients");
     settings.gradients = reduced.is_some_and(|format| format.contains("bfloat16")).then_some(GradientFormat::Bf16);
-    if keys.flag(&["train_module.float8_config.enabled"], "precision").unwrap_or(false) {
+    let has_config = keys.first_below("train_module.float8_config.").is_some();
+    if keys.flag(&["train_module.float8_config.enabled"], "precision").unwrap_or(has_config) {
         settings.precision = Some(Precision::Fp8);
         let recipe = keys.text(&["train_module.float8_config.ao_recipe"], "recipe of fp8");
-        settings.fp8.recipe = recipe.and_then(|name| Fp8Recipe::named(&name));
+        let is_mx = keys.first_below("train_module.float8_config.ao_mx").is_some();
+        settings.fp8.recipe = recipe.and_then(|name| Fp8Recipe::named(&name)).or(is_mx.then_some(Fp8Recipe::Mxfp8));
         let name = "train_module.float8_config.ao.enable_fsdp_float8_all_gather";
         settings.fp8.has_weights = keys.flag(&[name], "fp8 weights").unwrap_or(false);
     }

@@ -167,8 +167,7 @@ fn cluster(settings: &Settings, keys: &mut Keys) -> (Cluster, u32) {
 /// Returns the devices of a rack in which a fast link connects more devices than a node has. The racks have equal
 /// numbers of devices.
 fn per_rack(devices: u32, preset: &Cluster, keys: &mut Keys) -> u32 {
-    let most = preset.devices_per_node.min(devices);
-    let per_rack = (1..=most).rev().find(|&count| devices.is_multiple_of(count)).unwrap_or(1);
+    let per_rack = preset.devices_per_rack(devices);
     keys.assume(format!(
         "NVLink connects the {} devices of a {} rack. The {devices} devices are read as racks of {per_rack}.",
         preset.devices_per_node, preset.name

@@ -319,17 +319,29 @@ fn precision(keys: &mut Keys, settings: &mut Settings) {
             ));
         }
     }
-    let is_mx = converters.contains("mx") && !converters.contains("float8");
-    let stated = |keys: &mut Keys, name: &str| {
-        let names = ["quantize.linear.float8", "float8"].map(|section| format!("{section}.{name}"));
-        names.into_iter().find_map(|key| keys.text(&[&key], "recipe of fp8"))
-    };
-    let recipe = stated(keys, "recipe_name").and_then(|name| Fp8Recipe::named(&name));
-    settings.fp8.recipe = if is_mx { Some(Fp8Recipe::Mxfp8) } else { recipe };
+    // Converters of grouped products change routed experts only.
+    let is_of_layers = |name: &&str| !name.contains("grouped_mm");
+    let linear: Vec<&str> = converters.split(',').filter(is_of_layers).collect();
+    if linear.len() < converters.split(',').count() {
+        keys.not_modelled("Grouped products of experts in fp8 are read as the linear layers.");
+    }
+    let has = |word: &str| linear.iter().any(|name| name.contains(word));
+    let is_mx = has("mx") && !has("float8");
+    let names = ["quantize.linear.float8.recipe_name", "float8.recipe_name"];
+    let recipe = names.into_iter().find_map(|name| keys.text(&[name], "recipe of fp8"));
+    let known = recipe.as_deref().and_then(Fp8Recipe::named);
+    if let Some(name) = recipe.filter(|_| known.is_none()) {
+        keys.not_modelled(format!("The fp8 recipe {name:?} is unknown. It is read as tensorwise."));
+    }
+    settings.fp8.recipe = if is_mx { Some(Fp8Recipe::Mxfp8) } else { known };
+    let names = ["quantize.linear.float8.enable_fsdp_float8_all_gather", "float8.enable_fsdp_float8_all_gather"];
+    let is_gathered = keys.flag(&names, "fp8 weights").unwrap_or(false);
     // torchao gathers in fp8 only with a scale per tensor.
-    let is_gathered = stated(keys, "enable_fsdp_float8_all_gather").is_some_and(|value| value == "true");
     settings.fp8.has_weights = is_gathered && settings.fp8.recipe.is_none_or(|recipe| recipe == Fp8Recipe::Tensorwise);
-    settings.precision = Some(if is_enabled || converters.contains("float8") || converters.contains("mx") {
+    if is_gathered && !settings.fp8.has_weights {
+        keys.assume("The all-gather in fp8 has no effect: it needs scales per tensor.");
+    }
+    settings.precision = Some(if is_enabled || has("float8") || has("mx") {
         Precision::Fp8
     } else if parameters.as_deref() == Some("float32") {
         Precision::Fp32

@@ -7,9 +7,15 @@ use super::with;
 /// NVLink of a rack connects all its hosts of 4 devices.
 #[test]
 fn hosts_of_a_rack_share_a_fast_link() {
-    for (devices, per_node, expected) in
-        [("72", "4", (1, 72)), ("512", "4", (8, 64)), ("8", "", (1, 8)), ("144", "72", (2, 72))]
-    {
+    for (devices, per_node, expected) in [
+        ("72", "4", (1, 72)),
+        ("512", "4", (8, 64)),
+        ("8", "", (1, 8)),
+        ("144", "72", (2, 72)),
+        ("76", "4", (19, 4)),
+        ("100", "", (5, 20)),
+        ("144", "36", (4, 36)),
+    ] {
         let columns = [("gpu", "GB200 NVL72"), ("n_gpus", devices), ("gpus_per_node", per_node)];
         let cluster = with(&columns).unwrap().cluster;
         assert_eq!((cluster.nodes, cluster.devices_per_node), expected, "{devices} {per_node}");
@@ -53,4 +59,32 @@ fn columns_of_experts_adapters_and_fp8_are_read() {
         let reason = with(columns).expect_err(says);
         assert!(reason.starts_with(says), "{reason}, not {says}");
     }
+}
+
+/// Latent attention has keys and values of all heads, whatever the row says. Default values need no other column.
+#[test]
+fn latent_attention_replaces_heads_of_keys() {
+    let with_kv = |kv_heads: &str| with(&[("kv_lora_rank", "512"), ("kv_heads", kv_heads)]).unwrap();
+    assert_eq!(with_kv("8"), with_kv("32"));
+    let says = with(&[("kv_lora_rank", "512"), ("head_size", "64")]).unwrap_err();
+    assert!(says.starts_with("head_size: contradicts kv_lora_rank"), "{says}");
+    let plain = with(&[("dp", "1")]).unwrap();
+    for defaults in [
+        &[("window", "0"), ("full_every", "0")][..],
+        &[("q_lora_rank", "0")],
+        &[("lora_rank", "0"), ("lora_targets", "all")],
+    ] {
+        assert_eq!(with(defaults).unwrap(), plain, "{defaults:?}");
+    }
+}
+
+#[test]
+fn offloaded_activations_need_host_memory() {
+    let feasible = |gib: &str| {
+        let columns = [("activation_offload", "1"), ("host_memory_gib", gib), ("layers", "4"), ("microbatch", "4")];
+        planner::estimate::estimate(&with(&columns).unwrap()).unwrap().infeasibility
+    };
+    let says = feasible("1").expect("1 GiB is not enough");
+    assert!(says.contains("host memory"), "{says}");
+    assert!(!feasible("2000").is_some_and(|says| says.contains("host memory")));
 }

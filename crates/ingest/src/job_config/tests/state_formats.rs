@@ -98,7 +98,29 @@ fn recipes_of_fp8_are_read() {
     };
     let gathered = "[quantize.linear.float8]\nenable_fsdp_float8_all_gather = true\n";
     assert_eq!(torchtitan("float8", gathered), (None, true), "scales per tensor are usual");
+    let switch = "[float8]\nenable_fsdp_float8_all_gather = \"\"\n";
+    assert_eq!(torchtitan("float8", switch), (None, true), "a switch without a value");
+    assert_eq!(torchtitan("quantize.grouped_mm.float8", gathered), (None, false), "experts only");
     let rowwise = "[float8]\nrecipe_name = \"rowwise\"\nenable_fsdp_float8_all_gather = true\n";
     assert_eq!(torchtitan("float8", rowwise), (Some(Fp8Recipe::Rowwise), false));
     assert_eq!(torchtitan("mx", ""), (Some(Fp8Recipe::Mxfp8), false));
+}
+
+/// The names of recipes of Megatron-Bridge include weights in fp8.
+#[test]
+fn recipes_of_megatron_bridge_store_weights_in_fp8() {
+    let bridge = |precision: &str| {
+        let training = config(&format!(
+            "model:\n  seq_length: 8192\n  num_layers: 8\n  hidden_size: 1024\n  num_attention_heads: 16\n  \
+             tensor_model_parallel_size: 4\n{precision}\ntrain:\n  global_batch_size: 128\n  micro_batch_size: 1\n"
+        ))
+        .scenario
+        .training;
+        (training.precision, training.fp8_recipe, training.fp8_weights)
+    };
+    let current = bridge("mixed_precision: bf16_with_fp8_current_scaling_mixed");
+    assert_eq!(current, (Precision::Fp8, Some(Fp8Recipe::Tensorwise), true));
+    assert_eq!(bridge("mixed_precision: bf16_mixed"), (Precision::Bf16, None, false));
+    let class = bridge("mixed_precision:\n  bf16: true\n  fp8: hybrid");
+    assert_eq!(class, (Precision::Fp8, Some(Fp8Recipe::Tensorwise), false));
 }

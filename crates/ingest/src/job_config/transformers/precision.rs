@@ -67,8 +67,15 @@ pub(super) fn fp8(keys: &mut Keys, settings: &mut Settings) {
         Some("te" | "msamp") => false,
         _ => keys.has("fp8"),
     };
-    settings.fp8.recipe = is_torchao.then_some(Fp8Recipe::Tensorwise);
-    let is_gathered = keys.flag(&["fp8_enable_fsdp_float8_all_gather"], "fp8 weights").unwrap_or(false);
+    let name = "accelerate.fp8_config.use_mxfp8_block_scaling";
+    let is_mx = !is_torchao && keys.flag(&[name], "recipe of fp8").unwrap_or(false);
+    settings.fp8.recipe = match (is_torchao, is_mx) {
+        (true, _) => Some(Fp8Recipe::Tensorwise),
+        (false, true) => Some(Fp8Recipe::Mxfp8),
+        (false, false) => None,
+    };
+    let names = ["fp8_enable_fsdp_float8_all_gather", "accelerate.fp8_config.enable_fsdp_float8_all_gather"];
+    let is_gathered = keys.flag(&names, "fp8 weights").unwrap_or(false);
     settings.fp8.has_weights = is_torchao && is_gathered;
 }
 
