@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use api::dataset::{DatasetList, DatasetSummary};
 use api::gallery::Presets;
+use api::listing::ListQuery;
 use api::path;
-use api::shelf::ListQuery;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 

@@ -8,7 +8,7 @@ mod labels_form;
 mod parameters;
 mod row;
 
-use api::shelf::ListPage;
+use api::listing::ListPage;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 use leptos_router::NavigateOptions;

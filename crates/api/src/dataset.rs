@@ -10,7 +10,7 @@ use planner::outcome::HistogramColumns;
 use planner::workload::preprocessing::Preprocessing;
 use serde::{Deserialize, Serialize};
 
-use crate::shelf::ListPage;
+use crate::listing::ListPage;
 
 /// A stored dataset.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

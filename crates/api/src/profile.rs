@@ -5,8 +5,8 @@ use planner::cost::overrides::CostOverride;
 use planner::scenario::PlannerKind;
 use serde::{Deserialize, Serialize};
 
+use crate::listing::ListPage;
 use crate::run::Prediction;
-use crate::shelf::ListPage;
 
 /// Problem kind for a file measured on another device.
 pub const OTHER_DEVICE: &str = "other-device";

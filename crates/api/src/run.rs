@@ -13,7 +13,7 @@ pub use point::{PhaseTime, PointPage, RunEvent, RunGap, RunPoint, RunUpdate, Ste
 use planner::scenario::PlannerKind;
 use serde::{Deserialize, Serialize};
 
-use crate::shelf::ListPage;
+use crate::listing::ListPage;
 
 /// Header with the stored size of a log file, in bytes.
 pub const UPLOAD_OFFSET: &str = "upload-offset";

@@ -4,7 +4,7 @@ use planner::outcome::Layout;
 use planner::scenario::{PlannerKind, Scenario};
 use serde::{Deserialize, Serialize};
 
-use crate::shelf::ListPage;
+use crate::listing::ListPage;
 
 /// A stored scenario.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -6,7 +6,7 @@ use planner::sweep::{PointRow, ScalingSweep, UsualField};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::shelf::ListPage;
+use crate::listing::ListPage;
 
 /// A stored sweep.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -11,7 +11,7 @@ pub use view::{DecodeError, TraceView, decode, encode};
 use planner::scenario::PlannerKind;
 use serde::{Deserialize, Serialize};
 
-use crate::shelf::ListPage;
+use crate::listing::ListPage;
 
 /// Media type for views in columns.
 pub const VIEW_MEDIA_TYPE: &str = "application/vnd.planscope.trace-view";

@@ -84,7 +84,7 @@ pub(super) fn Controls<T: StoredItem>(collection: Collection<T>) -> impl IntoVie
                 placeholder=T::SEARCHED
                 aria-label=format!("Search {}", T::NOUN.1)
                 data-testid=format!("{}-search", T::KIND)
-                maxlength=api::shelf::MAX_SEARCH.to_string()
+                maxlength=api::listing::MAX_SEARCH.to_string()
                 prop:value=move || typed.get()
                 on:input=type_in
             />

@@ -1,6 +1,6 @@
 //! Form for name, note and tags.
 
-use api::shelf::Annotations;
+use api::listing::Annotations;
 use leptos::html;
 use leptos::prelude::*;
 use leptos::task::spawn_local;

@@ -1,6 +1,6 @@
 //! List parameters in the page URL and in the API URL.
 
-use api::shelf::ListQuery;
+use api::listing::ListQuery;
 
 /// Objects per page.
 const PAGE: u32 = 50;
@@ -62,7 +62,7 @@ impl ListParameters {
     pub(crate) fn query(&self, filter_key: Option<&str>, encode: impl Fn(&str) -> String) -> String {
         let given = |text: &str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
         let query = ListQuery {
-            q: given(&self.q).map(|q| q.chars().take(api::shelf::MAX_SEARCH).collect()),
+            q: given(&self.q).map(|q| q.chars().take(api::listing::MAX_SEARCH).collect()),
             search: None,
             tag: given(&self.tag),
             sort: given(&self.sort),

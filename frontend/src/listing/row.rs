@@ -1,6 +1,6 @@
 //! List row, with an edit form below it.
 
-use api::shelf::Annotations;
+use api::listing::Annotations;
 use leptos::prelude::*;
 
 use super::labels_form::LabelsForm;

@@ -3,9 +3,9 @@
 mod mixture;
 
 use api::dataset::{DatasetList, DatasetSummary, ImportReport, Uploaded};
+use api::listing::ListPage;
 use api::path;
 use api::planner::outcome::HistogramColumns;
-use api::shelf::ListPage;
 use leptos::prelude::*;
 
 use crate::catalogue::use_catalogue;

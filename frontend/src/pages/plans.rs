@@ -1,9 +1,9 @@
 //! Plans page: results from every planner for all stored scenarios, drafts included.
 
+use api::listing::ListPage;
 use api::path;
 use api::planner::scenario::PlannerKind;
 use api::scenario::{PlanLine, PlanList};
-use api::shelf::ListPage;
 use leptos::prelude::*;
 
 use crate::format;

@@ -2,9 +2,9 @@
 
 mod upload;
 
+use api::listing::ListPage;
 use api::path;
 use api::profile::{ProfileList, ProfileSummary};
-use api::shelf::ListPage;
 use leptos::prelude::*;
 
 use crate::format;

@@ -4,9 +4,9 @@ mod import;
 mod open_form;
 mod replay;
 
+use api::listing::ListPage;
 use api::path;
 use api::run::{RunList, RunState, RunSummary};
-use api::shelf::ListPage;
 use leptos::prelude::*;
 
 use crate::format;

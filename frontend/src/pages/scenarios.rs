@@ -1,8 +1,8 @@
 //! Stored scenarios page.
 
+use api::listing::ListPage;
 use api::path;
 use api::scenario::{SavedSource, ScenarioLine, ScenarioList};
-use api::shelf::ListPage;
 use leptos::prelude::*;
 
 use crate::format;

@@ -1,7 +1,7 @@
 //! Sweeps page: stored sweeps and their progress.
 
+use api::listing::ListPage;
 use api::path;
-use api::shelf::ListPage;
 use api::sweep::{SweepLine, SweepList};
 use leptos::prelude::*;
 

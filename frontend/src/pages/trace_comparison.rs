@@ -1,7 +1,7 @@
 //! Page that compares traces. The address names the compared traces.
 
+use api::listing::{ListQuery, MAX_PAGE};
 use api::path;
-use api::shelf::{ListQuery, MAX_PAGE};
 use api::trace::{TraceList, TraceSummary, UploadedTrace};
 use leptos::prelude::*;
 use leptos::task::spawn_local;

@@ -1,7 +1,7 @@
 //! Traces page: upload, search, annotate, delete and restore traces.
 
+use api::listing::ListPage;
 use api::path;
-use api::shelf::ListPage;
 use api::trace::{TraceList, TraceSummary, UploadedTrace};
 use leptos::prelude::*;
 

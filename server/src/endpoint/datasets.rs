@@ -6,7 +6,7 @@ pub(crate) mod tokenizers;
 pub(crate) mod uploads;
 
 use api::dataset::{DatasetList, DatasetSummary};
-use api::shelf::{Annotations, ListQuery, MAX_PAGE};
+use api::listing::{Annotations, ListQuery, MAX_PAGE};
 use axum::Json;
 use axum::extract::rejection::{JsonRejection, QueryRejection};
 use axum::extract::{Path, Query, State};

@@ -1,6 +1,6 @@
 //! Validation of parameters shared by all lists.
 
-use api::shelf::{Annotations, ListQuery, MAX_PAGE, MAX_SEARCH};
+use api::listing::{Annotations, ListQuery, MAX_PAGE, MAX_SEARCH};
 use planner::scenario::FieldError;
 
 use crate::error::ApiError;

@@ -1,8 +1,8 @@
 //! Profile endpoints: upload and fit, list, change, delete, apply.
 
+use api::listing::Annotations;
+use api::listing::{ListQuery, MAX_PAGE};
 use api::profile::{AppliedProfile, ApplyProfile, Profile, ProfileList};
-use api::shelf::Annotations;
-use api::shelf::{ListQuery, MAX_PAGE};
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::rejection::{JsonRejection, QueryRejection};

@@ -6,8 +6,8 @@ pub(crate) mod log;
 pub(crate) mod points;
 pub(crate) mod replays;
 
+use api::listing::ListQuery;
 use api::run::{CreatedRun, NewRun, RunChange, RunDetail, RunList, RunOrigin, RunState};
-use api::shelf::ListQuery;
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, QueryRejection};

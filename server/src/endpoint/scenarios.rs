@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use api::job::Job;
+use api::listing::{Annotations, ListQuery, MAX_PAGE};
 use api::scenario::{Keep, PlanList, ScenarioIdentity, ScenarioList, StoredScenario};
-use api::shelf::{Annotations, ListQuery, MAX_PAGE};
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, JsonRejection, QueryRejection};

@@ -6,8 +6,8 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
+use api::listing::{Annotations, ListQuery, MAX_PAGE};
 use api::scenario::StoredScenario;
-use api::shelf::{Annotations, ListQuery, MAX_PAGE};
 use api::sweep::{
     Gathered, RowPage, ScenarioSweeps, StoredSweep, SuggestedSweep, SweepList, SweepProgress, SweepState,
 };

@@ -8,8 +8,8 @@ pub(crate) mod planned;
 use std::fs::File;
 use std::io::ErrorKind;
 
-use api::shelf::Annotations;
-use api::shelf::{ListQuery, MAX_PAGE};
+use api::listing::Annotations;
+use api::listing::{ListQuery, MAX_PAGE};
 use api::trace::{TraceChange, TraceDetail, TraceList, TraceSummary, UploadedTrace};
 use axum::Json;
 use axum::body::{Body, Bytes};

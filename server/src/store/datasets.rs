@@ -1,14 +1,14 @@
 //! Uploaded datasets.
 
 use api::dataset::{DatasetList, DatasetSummary, ImportReport, ShapedColumns};
-use api::shelf::Annotations;
+use api::listing::Annotations;
 use jiff::Timestamp;
 use planner::outcome::HistogramColumns;
 use planner::workload::Dataset;
 use serde::{Deserialize, Serialize};
 
 use super::forget::PurgeStatements;
-use super::kept::ObjectTable;
+use super::objects::ObjectTable;
 use super::{Kind, ListDefinition, Order, Reader, StoreError, Wanted, Writer, hashes};
 use crate::clock::rfc3339;
 

@@ -1,12 +1,12 @@
 //! Profiles: measurement files and fitted results.
 
+use api::listing::Annotations;
 use api::profile::{FittedPart, PhaseFactor, Profile, ProfileEffect, ProfileList, ProfileSource, ProfileSummary};
-use api::shelf::Annotations;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::forget::PurgeStatements;
-use super::kept::ObjectTable;
+use super::objects::ObjectTable;
 use super::{Kind, ListDefinition, Order, Reader, StoreError, Wanted, Writer, hashes};
 use crate::clock::rfc3339;
 

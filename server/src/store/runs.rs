@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use planner::scenario::PlannerKind;
 
 use super::forget::PurgeStatements;
-use super::kept::ObjectTable;
+use super::objects::ObjectTable;
 use super::{Kind, StoreError, Writer, hashes};
 
 /// An empty name marks a run that is being purged. An imported run that has no end is an

@@ -1,14 +1,14 @@
 //! Scenarios: drafts, saved scenarios and tombstones.
 
+use api::listing::Annotations;
 use api::problem::ScenarioCandidate;
 use api::scenario::{BestPlanner, PlanLine, PlanList, SavedSource, ScenarioLine, ScenarioList, StoredScenario};
-use api::shelf::Annotations;
 use jiff::Timestamp;
 use planner::outcome::ENGINE;
 use planner::scenario::{PlannerKind, Scenario, ScenarioId};
 
 use super::forget::PurgeStatements;
-use super::kept::ObjectTable;
+use super::objects::ObjectTable;
 use super::{Kind, ListDefinition, Order, Reader, StoreError, Wanted, Writer, drafts};
 use crate::client::Client;
 use crate::clock::rfc3339;

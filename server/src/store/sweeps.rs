@@ -12,7 +12,7 @@ use planner::sweep::{PointRow, Sweep};
 use tokio::sync::Semaphore;
 
 use super::forget::PurgeStatements;
-use super::kept::ObjectTable;
+use super::objects::ObjectTable;
 use super::{Kind, ListDefinition, Order, Reader, StoreError, Wanted, Writer, hashes};
 use crate::clock::rfc3339;
 
@@ -212,7 +212,7 @@ impl Writer {
     pub async fn change_sweep(
         &self,
         id: &str,
-        annotations: &api::shelf::Annotations,
+        annotations: &api::listing::Annotations,
         now: Timestamp,
     ) -> Result<(), StoreError> {
         let mut write = self.begin().await?;

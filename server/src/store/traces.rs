@@ -4,14 +4,14 @@ mod chunks;
 
 pub(crate) use chunks::ChunkQuery;
 
-use api::shelf::Annotations;
-use api::shelf::ListPage;
+use api::listing::Annotations;
+use api::listing::ListPage;
 use api::trace::{TracePlan, TraceReport, TraceSummary};
 use jiff::Timestamp;
 use planner::scenario::PlannerKind;
 
 use super::forget::PurgeStatements;
-use super::kept::ObjectTable;
+use super::objects::ObjectTable;
 use super::{Kind, ListDefinition, Order, Reader, StoreError, Wanted, Writer, hashes};
 use crate::clock::rfc3339;
 use crate::traces::import::Prepared;

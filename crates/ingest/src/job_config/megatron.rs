@@ -259,6 +259,20 @@ fn refused(key: &str, detail: &str) -> JobConfigError {
     JobConfigError::Value { key: key.to_owned(), detail: detail.to_owned() }
 }
 
+/// Reads the recipe and the weights of fp8, which have no effect if fp8 is off.
+fn fp8_options(keys: &mut Keys, settings: &mut Settings, is_on: bool) {
+    let recipe = keys.text(&["fp8-recipe"], "recipe of fp8");
+    settings.fp8.recipe = recipe.as_deref().and_then(Fp8Recipe::named);
+    match &recipe {
+        Some(_) if !is_on => keys.assume("The fp8 recipe has no effect: fp8 is off."),
+        Some(name) if settings.fp8.recipe.is_none() => {
+            keys.not_modelled(format!("The fp8 recipe {name:?} is read as delayed."));
+        }
+        _ => {}
+    }
+    settings.fp8.has_weights = keys.flag(&["fp8-param-gather", "fp8-param"], "fp8 weights").unwrap_or(false);
+}
+
 fn memory(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError> {
     recompute(keys, settings)?;
     let is_distributed = keys.flag(&["use-distributed-optimizer"], "ZeRO stage").unwrap_or(false);
@@ -308,16 +322,7 @@ fn memory(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError
         }
     }
     let fp8 = format.is_some_and(|format| known.contains(&first_word(&format)));
-    let recipe = keys.text(&["fp8-recipe"], "recipe of fp8");
-    settings.fp8.recipe = recipe.as_deref().and_then(Fp8Recipe::named);
-    match &recipe {
-        Some(_) if !fp8 => keys.assume("The fp8 recipe has no effect: fp8 is off."),
-        Some(name) if settings.fp8.recipe.is_none() => {
-            keys.not_modelled(format!("The fp8 recipe {name:?} is read as delayed."));
-        }
-        _ => {}
-    }
-    settings.fp8.has_weights = keys.flag(&["fp8-param-gather", "fp8-param"], "fp8 weights").unwrap_or(false);
+    fp8_options(keys, settings, fp8);
     if bf16 && fp16 {
         return Err(refused("bf16", "fp16 is on too; a job uses one of them"));
     }

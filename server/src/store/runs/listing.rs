@@ -6,7 +6,7 @@ use planner::scenario::PlannerKind;
 
 use super::RUN;
 use crate::clock::rfc3339;
-use crate::store::shelf::Filter;
+use crate::store::listing::Filter;
 use crate::store::{ListDefinition, Order, Reader, StoreError, Wanted};
 
 /// SQL expression for the run state at time `?1`. A run is live if the latest step is not older

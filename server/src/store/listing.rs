@@ -4,7 +4,7 @@
 //! Pages are identified by the preceding item, not by a page number, so concurrent inserts do not
 //! shift items between pages.
 
-use api::shelf::ListPage;
+use api::listing::ListPage;
 use sqlx::{QueryBuilder, Sqlite};
 
 use super::{Reader, StoreError};

@@ -1,6 +1,6 @@
 //! Operations shared by all objects with name, pin, deletion and restore.
 
-use api::shelf::Annotations;
+use api::listing::Annotations;
 use jiff::Timestamp;
 use sqlx::sqlite::SqliteExecutor;
 
