@@ -1,4 +1,4 @@
-//! Definitions of the known columns: names, values and defaults.
+//! The known columns: their list, types, and other words in cells.
 
 mod definitions;
 

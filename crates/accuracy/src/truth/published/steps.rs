@@ -216,7 +216,7 @@ pub(super) const TABLES: &[Published] = &[
         goal: GOAL,
         peer: "none",
         assumptions: &[
-            "Rank 16 on the layers of attention, as the rules of MLPerf require; base weights in fp8.",
+            "Rank 16, as published. The adapted layers (those of attention) and base weights in fp8 are assumed.",
             "Recomputation is not published: none.",
         ],
         quantity: Quantity::StepTime("measured_s"),
