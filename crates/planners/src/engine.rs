@@ -132,7 +132,7 @@ pub fn plan_recorded(
     let survey = side_by_side(observer.workers(), surveys as usize, |number| pack(&sampler.survey(number as u32)));
     let batches = Batches { survey: &survey, ..unsurveyed };
     let inputs: Vec<PlanningContext<'_>> = request.planners.iter().map(|&planner| context(planner, batches)).collect();
-    let candidates = settings_candidates(request, batches, observer)?;
+    let candidates = settings_candidates(request, &pricing, batches, observer)?;
     let evaluations = match run_planners(&inputs, (&candidates, draft_s), &spent, observer) {
         Ok(evaluations) => evaluations,
         Err(PlanError::Cancelled(cancelled)) => {
@@ -178,6 +178,7 @@ enum Evaluation {
 /// Returns the settings among which every planner chooses. Empty if the scenario fixes all of them.
 fn settings_candidates(
     scenario: &Scenario,
+    pricing: &Pricing<'_>,
     batches: Batches<'_>,
     observer: &mut dyn Observer,
 ) -> Result<Vec<PlanSettings>, Cancelled> {
@@ -187,7 +188,7 @@ fn settings_candidates(
         let first = requested.first().copied().unwrap_or(PlannerKind::OneFOneB);
         let reported = if is_best { PlannerKind::Best } else { first };
         let searcher = Searcher { reference: PlannerKind::OneFOneB, reported };
-        settings_search::candidates(scenario, batches, searcher, observer)
+        settings_search::candidates(scenario, pricing, batches, searcher, observer)
     } else {
         Ok(Vec::new())
     }
@@ -272,7 +273,7 @@ fn plan_fixed(context: PlanningContext<'_>, observer: &mut Budgeted<'_>) -> Resu
         Prescribed::Workload(scenario) => evaluate(PlanningContext { scenario: &scenario, ..context }, observer),
         Prescribed::Training(scenario) => {
             let contexts = ContextSettings::up_to(&scenario.training, scenario.cluster.devices());
-            let pricing = Pricing::new(&scenario.model, &scenario.cluster, &scenario.training).with_contexts(&contexts);
+            let pricing = context.pricing.for_training(&scenario.training).with_contexts(&contexts);
             evaluate(PlanningContext { scenario: &scenario, pricing: &pricing, ..context }, observer)
         }
         Prescribed::Alternatives(scenarios) => evaluate_alternatives(context, &scenarios, observer),
@@ -288,7 +289,7 @@ fn evaluate_alternatives(
 ) -> Result<Evaluation, PlanError> {
     let (mut fastest, mut infeasible): (Option<Box<EvaluatedPlan>>, _) = (None, None);
     for scenario in scenarios {
-        let pricing = Pricing::new(&scenario.model, &scenario.cluster, &scenario.training);
+        let pricing = context.pricing.for_training(&scenario.training);
         // The time of a plan on the run is no ceiling for the times of layouts on the sizing batch.
         let alternative = PlanningContext { scenario, pricing: &pricing, ..context };
         match evaluate_apart(alternative, observer)? {

@@ -1,8 +1,12 @@
-//! Cache of layer costs, shared by the planners, layouts and batches of a scenario.
+//! Cache of layer costs, shared by the planners, layouts, batches and settings of a scenario.
+
+mod store;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
+
+use store::{Known, PriceStore};
 
 use super::layer::{LayerCost, LayerModel};
 use super::load::{LoadKey, MicrobatchLoad, ModuleLoad};
@@ -147,8 +151,9 @@ pub struct Pricing<'a> {
     model: &'a Model,
     cluster: &'a Cluster,
     training: &'a Training,
-    /// Keyed by (tensor-parallel degree, module), then by load.
-    known: Mutex<BTreeMap<(u32, usize), Prices>>,
+    /// Shared by settings with equal layer costs.
+    known: Arc<Known>,
+    store: Arc<PriceStore>,
     /// Settings with a uniform strategy. `layers` caches the resulting layer costs.
     strategies: [Training; 4],
     layers: Mutex<BTreeMap<(u32, usize), LayerPrices>>,
@@ -162,15 +167,35 @@ pub struct Pricing<'a> {
 impl<'a> Pricing<'a> {
     /// Creates an empty cache.
     pub fn new(model: &'a Model, cluster: &'a Cluster, training: &'a Training) -> Self {
+        Self::with_store(model, cluster, training, Arc::default())
+    }
+
+    /// Creates a cache for other training settings of the same model and cluster. Settings with equal layer costs share
+    /// them.
+    #[must_use]
+    pub fn for_training<'b>(&self, training: &'b Training) -> Pricing<'b>
+    where
+        'a: 'b,
+    {
+        Pricing::with_store(self.model, self.cluster, training, Arc::clone(&self.store))
+    }
+
+    fn with_store(
+        model: &'a Model,
+        cluster: &'a Cluster,
+        training: &'a Training,
+        store: Arc<PriceStore>,
+    ) -> Self {
         let strategies = LayerStrategy::ALL.map(|strategy| strategy.training(training));
-        let (known, layers) = (Mutex::default(), Mutex::default());
+        let (known, layers) = (store.known(training), Mutex::default());
         let (contexts, degrees, groups) = (Vec::new(), Vec::new(), ContextGroups::Tiled);
-        Self { model, cluster, training, known, strategies, layers, contexts, degrees, groups }
+        Self { model, cluster, training, known, store, strategies, layers, contexts, degrees, groups }
     }
 
     /// Adds costs for other context-parallel settings.
     #[must_use]
     pub fn with_contexts(self, contexts: &'a ContextSettings) -> Self {
+        // Compact groups have other costs than tiled ones, so they have a store of their own.
         let context_pricing = |training: &'a Training| Self {
             groups: ContextGroups::Compact,
             ..Self::new(self.model, self.cluster, training)
@@ -181,7 +206,7 @@ impl<'a> Pricing<'a> {
     /// Adds costs for other degrees.
     #[must_use]
     pub fn with_degrees(self, degrees: &'a DegreeSettings) -> Self {
-        let degree_pricing = |training: &'a Training| Self::new(self.model, self.cluster, training);
+        let degree_pricing = |training: &'a Training| self.for_training(training);
         Self { degrees: degrees.settings.iter().map(degree_pricing).collect(), ..self }
     }
 
@@ -266,8 +291,8 @@ impl<'a> Pricing<'a> {
 
     /// Returns the component costs of a module per load.
     fn pieces(&self, tensor: u32, module: usize, loads: &[MicrobatchLoad]) -> Pieces {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = known.entry((tensor, module)).or_default();
+        let known = self.known.prices(tensor, module);
+        let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() > MAX_REMEMBERED {
             known.clear();
         }

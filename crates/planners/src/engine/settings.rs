@@ -6,7 +6,7 @@ use crate::planners::settings_search::{self, Quiet, Searcher};
 use crate::planners::{Batches, NoPlan, PlanningContext};
 use planscope_core::training::LayoutRequest;
 use planscope_core::units::Seconds;
-use planscope_cost::cost::{ContextSettings, DegreeSettings, Pricing};
+use planscope_cost::cost::{ContextSettings, DegreeSettings};
 use planscope_plan::observer::{Observer, go_on};
 use planscope_plan::outcome::Layout;
 use planscope_plan::scenario::budget::EvaluationSize;
@@ -154,7 +154,7 @@ pub(super) fn with_settings<T>(
         PlannerFamily::ModuleLayouts => crate::planners::module_layouts::degree_settings(&scenario),
         _ => DegreeSettings::default(),
     };
-    let pricing = Pricing::new(&scenario.model, &scenario.cluster, &scenario.training);
+    let pricing = context.pricing.for_training(&scenario.training);
     let pricing = pricing.with_contexts(&contexts).with_degrees(&degrees);
     run(PlanningContext { scenario: &scenario, pricing: &pricing, ..context })
 }
@@ -171,9 +171,9 @@ pub(super) fn plan_free(
     let has_plan = screened.first().is_some_and(|candidate| candidate.time.is_ok());
     let is_static = context.planner.family() == PlannerFamily::Static;
     if !has_plan && is_static && context.planner.schedule().is_some() {
-        let (scenario, batches) = (context.scenario, context.batches);
+        let PlanningContext { scenario, pricing, batches, .. } = context;
         let searcher = Searcher { reference: context.planner, reported: context.planner };
-        let settings = settings_search::candidates(scenario, batches, searcher, observer)?;
+        let settings = settings_search::candidates(scenario, pricing, batches, searcher, observer)?;
         screened = screen(context, &settings, observer)?;
     }
     let mut infeasible = Vec::new();

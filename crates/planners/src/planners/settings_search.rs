@@ -69,6 +69,7 @@ pub(crate) struct Searcher {
 /// least memory.
 pub(crate) fn candidates(
     scenario: &Scenario,
+    pricing: &Pricing<'_>,
     batches: Batches<'_>,
     searcher: Searcher,
     observer: &mut dyn Observer,
@@ -83,7 +84,7 @@ pub(crate) fn candidates(
     let recomputations = [Recompute::None, Recompute::Selective, Recompute::Full];
     let recomputations: &[Recompute] =
         if scenario.is_free(FreeSetting::Recompute) { &recomputations } else { &[own.recompute] };
-    let mut search = SettingsSearch { scenario, batches, searcher, observer, probes: Vec::new() };
+    let mut search = SettingsSearch { scenario, pricing, batches, searcher, observer, probes: Vec::new() };
     let with = |settings: PlanSettings, recompute| {
         if recompute == own.recompute { settings } else { settings.with_recompute(recompute, None) }
     };
@@ -146,6 +147,8 @@ fn degrees(scenario: &Scenario, own: PlanSettings, can_pack: bool) -> Vec<PlanSe
 
 struct SettingsSearch<'a> {
     scenario: &'a Scenario,
+    /// Costs of the model on the cluster. Probes share them.
+    pricing: &'a Pricing<'a>,
     batches: Batches<'a>,
     searcher: Searcher,
     observer: &'a mut dyn Observer,
@@ -176,7 +179,7 @@ impl SettingsSearch<'_> {
     fn run(&self, settings: PlanSettings, ceiling: Nanos) -> Result<Probe, Cancelled> {
         go_on(&*self.observer)?;
         let scenario = self.scenario.with_settings(&settings);
-        let pricing = Pricing::new(&scenario.model, &scenario.cluster, &scenario.training);
+        let pricing = self.pricing.for_training(&scenario.training);
         let (kind, observer): (_, &dyn Observer) = (self.searcher.reference, &*self.observer);
         let (planner, batches) = (kind, self.batches);
         let context =

@@ -181,7 +181,8 @@ impl PlanSearch<'_, '_> {
     pub(super) fn candidates_at(&mut self, scenario: &Scenario) -> Result<Vec<PlanSettings>, Cancelled> {
         if scenario.has_free_settings() {
             let searcher = Searcher { reference: PlannerKind::OneFOneB, reported: PlannerKind::Best };
-            settings_search::candidates(scenario, self.context.batches, searcher, self.observer)
+            let PlanningContext { pricing, batches, .. } = self.context;
+            settings_search::candidates(scenario, pricing, batches, searcher, self.observer)
         } else {
             Ok(vec![PlanSettings::from_scenario(scenario)])
         }
