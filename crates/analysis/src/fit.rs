@@ -1,11 +1,14 @@
 //! Fit of a scenario: the memory need by rank and term, and the single changes that help most.
 //!
 //! Every change is planned and simulated on one global batch, with the planner of the scenario. The planner keeps
-//! all other settings of the scenario.
+//! all other settings of the scenario. Free degrees are those of the scenario's plan; the fastest changes are planned again
+//! with all free settings.
 
 mod changes;
 mod completion;
+mod degrees;
 mod devices;
+mod selection;
 #[cfg(test)]
 mod tests;
 
@@ -23,6 +26,7 @@ use planscope_plan::observer::Observer;
 use planscope_plan::outcome::{Layout, PlanOutcome, Planned, RankMemory, RankNeed, is_even, layer_counts, range_name};
 use planscope_plan::scenario::{FreeSetting, PlannerKind, Scenario, ValidScenario};
 use planscope_planners::engine::{self, PlanError};
+use selection::{drop_redundant_search, keep_one_of_a_kind, sort};
 
 /// Maximum number of reported changes.
 pub const MAX_CHANGES: usize = 10;
@@ -241,30 +245,45 @@ fn fit_all(
     let proposals = proposals(valid.scenario(), planner, base_s.is_some());
     // If no single change of the job fits, two may.
     let doubled = if base_s.is_none() { pairs(&proposals) } else { Vec::new() };
+    let restricted = base.plan.as_deref().and_then(|plan| degrees::at_degrees(valid, plan));
     let (changes, simulated, rejected) = (Vec::new(), 0, 0);
-    let mut trials =
-        Trials { document: &document, valid, planner, base: &base, watch, report, changes, simulated, rejected };
+    let mut trials = Trials {
+        document: &document,
+        restricted: restricted.as_ref(),
+        valid,
+        planner,
+        base: &base,
+        watch,
+        report,
+        changes,
+        simulated,
+        rejected,
+    };
     let mut is_partial = trials.run(proposals)?;
     if !is_partial && trials.changes.iter().all(|change| change.kind == ChangeKind::Cluster) {
         is_partial = trials.run(doubled)?;
     }
-    let Trials { mut changes, simulated, rejected, .. } = trials;
-    let seconds = |change: &Change| change.result.iteration_s.unwrap_or(f64::INFINITY);
-    changes.sort_by(|a, b| seconds(a).total_cmp(&seconds(b)));
+    let mut changes = std::mem::take(&mut trials.changes);
+    sort(&mut changes);
+    is_partial = is_partial || trials.replan(&mut changes)?;
+    sort(&mut changes);
+    let Trials { simulated, rejected, .. } = trials;
     drop_redundant_search(&mut changes, is_applicable);
     keep_one_of_a_kind(&mut changes, is_applicable);
     changes.truncate(MAX_CHANGES);
     // Changes of the cluster are not combined, because they cost money.
     let is_combined = |change: &Change| change.kind != ChangeKind::Cluster && is_applicable(change);
     let candidates: Vec<(u32, &Change)> = (0..).zip(&changes).filter(|(_, change)| is_combined(change)).collect();
-    let combination = match combine(&document, valid, (planner, base_s), &candidates, (watch, report)) {
-        Ok(combination) => combination,
-        Err(AnalysisError::TimeIsUp) => {
-            is_partial = true;
-            None
-        }
-        Err(error) => return Err(error),
-    };
+    let combination =
+        match combine(restricted.as_ref().unwrap_or(&document), valid, (planner, base_s), &candidates, (watch, report))
+        {
+            Ok(combination) => combination,
+            Err(AnalysisError::TimeIsUp) => {
+                is_partial = true;
+                None
+            }
+            Err(error) => return Err(error),
+        };
     let limit_gib = valid.scenario().memory_limit().gib();
     let (base, ranks) = (base.result, base.ranks);
     Ok(Fit { planner, base, ranks, limit_gib, changes, simulated, rejected, combination, is_partial })
@@ -273,6 +292,8 @@ fn fit_all(
 /// Simulates changes of a scenario.
 struct Trials<'a> {
     document: &'a Value,
+    /// Document with the degrees of the plan, if the scenario leaves degrees free.
+    restricted: Option<&'a Value>,
     valid: &'a ValidScenario,
     planner: PlannerKind,
     base: &'a Evaluated,
@@ -316,26 +337,36 @@ impl Trials<'_> {
         if self.is_superseded(proposal.kind) {
             return Ok(None);
         }
-        let Some(changed) = apply(self.document, &proposal.fields) else { return Ok(None) };
+        let restricted = self.restricted.filter(|_| degrees::keeps_degrees(proposal));
+        self.evaluate_on(restricted.unwrap_or(self.document), proposal)
+    }
+
+    fn evaluate_on(&self, document: &Value, proposal: &Proposal) -> Result<Option<Evaluated>, AnalysisError> {
+        let Some(changed) = apply(document, &proposal.fields) else { return Ok(None) };
         let planner = planner_after(&changed, self.document, self.planner);
         let watch = Watch { workers: &SequentialWorkers, ..*self.watch };
         evaluate(&changed, self.valid, planner, &watch)
     }
 
-    fn add(&mut self, Proposal { title, kind, fields }: Proposal, evaluated: Option<Evaluated>) {
-        let Some(Evaluated { result, plan, .. }) = evaluated.filter(|_| !self.is_superseded(kind)) else { return };
-        let base_s = self.base.result.iteration_s;
+    fn add(&mut self, proposal: Proposal, evaluated: Option<Evaluated>) {
+        let Some(evaluated) = evaluated.filter(|_| !self.is_superseded(proposal.kind)) else { return };
         self.simulated += 1;
-        match result.iteration_s {
-            Some(seconds) if base_s.is_none_or(|base| seconds < base * (1.0 - MIN_SHARE)) => {
-                let difference_s = base_s.map(|base| seconds - base);
-                let plans = plan.as_deref().zip(self.base.plan.as_deref());
-                let probability_faster = plans.map(|(changed, base)| certainty::probability_faster(changed, base));
-                self.changes.push(Change { title, kind, fields, result, difference_s, probability_faster });
-            }
-            Some(_) => {}
-            None => self.rejected += 1,
+        if evaluated.result.iteration_s.is_none() {
+            self.rejected += 1;
         }
+        let change = self.change(proposal, evaluated);
+        self.changes.extend(change);
+    }
+
+    /// Returns a change that fits. `None` if it does not, or saves no time.
+    fn change(&self, Proposal { title, kind, fields }: Proposal, evaluated: Evaluated) -> Option<Change> {
+        let Evaluated { result, plan, .. } = evaluated;
+        let base_s = self.base.result.iteration_s;
+        let seconds = result.iteration_s.filter(|s| base_s.is_none_or(|base| *s < base * (1.0 - MIN_SHARE)))?;
+        let difference_s = base_s.map(|base| seconds - base);
+        let plans = plan.as_deref().zip(self.base.plan.as_deref());
+        let probability_faster = plans.map(|(changed, base)| certainty::probability_faster(changed, base));
+        Some(Change { title, kind, fields, result, difference_s, probability_faster })
     }
 }
 
@@ -404,32 +435,6 @@ fn found_fields(change: &Change) -> Vec<FieldChange> {
         }
     }
     fields
-}
-
-/// Removes a free layout if a change of single degrees has the same plan.
-fn drop_redundant_search(changes: &mut Vec<Change>, is_applicable: &dyn Fn(&Change) -> bool) {
-    let is_free = |change: &Change| change.fields.iter().any(|field| field.pointer == "/layout");
-    let degrees: Vec<FitResult> = changes
-        .iter()
-        .filter(|change| change.kind == ChangeKind::Layout && !is_free(change) && is_applicable(change))
-        .filter(|change| change.fields.iter().all(|field| field.pointer.starts_with("/layout/")))
-        .map(|change| change.result.clone())
-        .collect();
-    changes.retain(|change| !is_free(change) || !degrees.contains(&change.result));
-}
-
-/// Keeps the fastest and the fastest applicable of several changes of the same fields, for example of the number of
-/// recomputed layers.
-fn keep_one_of_a_kind(changes: &mut Vec<Change>, is_applicable: &dyn Fn(&Change) -> bool) {
-    let mut known: Vec<(Vec<String>, bool)> = Vec::new();
-    changes.retain(|change| {
-        let pointers: Vec<String> = change.fields.iter().map(|field| field.pointer.clone()).collect();
-        let is_known = |is_applicable: bool| known.contains(&(pointers.clone(), is_applicable));
-        let is_applicable = is_applicable(change);
-        let is_kept = !is_known(true) && (is_applicable || !is_known(false));
-        known.push((pointers, is_applicable));
-        is_kept
-    });
 }
 
 /// Returns the first requested planner with a plan of its own; 1F1B if there is none.

@@ -105,6 +105,19 @@ impl Schedule {
         self.orders.iter().map(Vec::len).sum()
     }
 
+    /// Returns the schedule followed by `next`, which has the same stages. The microbatches of `next` come after those of
+    /// this schedule.
+    #[must_use]
+    pub fn then(mut self, next: Self) -> Self {
+        let first = self.microbatches as u32;
+        for (order, more) in self.orders.iter_mut().zip(next.orders) {
+            let numbered = |action: Action| Action { microbatch: first + action.microbatch, ..action };
+            order.extend(more.into_iter().map(numbered));
+        }
+        self.microbatches += next.microbatches;
+        self
+    }
+
     /// Returns whether no rank has an action.
     pub fn is_empty(&self) -> bool {
         self.orders.iter().all(Vec::is_empty)

@@ -86,6 +86,10 @@ pub struct Training {
     /// transfer completes.
     #[serde(default = "yes", skip_serializing_if = "is_true")]
     pub overlapped_sends: bool,
+    /// Microbatches of a replica after which a static pipeline drains; omitted if it drains once per step. torchtitan
+    /// runs the schedule in each step of gradient accumulation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub microbatches_per_flush: Option<u32>,
     /// Context-parallel degree, CP: number of devices that share a sequence.
     #[serde(default = "default_degree", skip_serializing_if = "is_default_degree")]
     pub context_parallel: u32,
@@ -283,6 +287,7 @@ impl Default for Training {
             fused_weight_gradients: true,
             overlapped_backward: true,
             overlapped_sends: true,
+            microbatches_per_flush: None,
             context_parallel: 1,
             context_exchange: ContextExchange::default(),
             context_balanced: true,

@@ -256,7 +256,8 @@ fn run_planner(
     let evaluation = if candidates.is_empty() {
         plan_fixed(context, observer)?
     } else {
-        settings::plan_free(context, candidates, observer)?
+        let own = settings::plan_free(context, candidates, observer)?;
+        special_cases::fastest_free(context, candidates, own, observer)?
     };
     observer.finished(context.planner);
     Ok(evaluation)
@@ -268,7 +269,11 @@ fn plan_fixed(context: PlanningContext<'_>, observer: &mut Budgeted<'_>) -> Resu
         let binding = "does not apply: the scenario fixes the layers per stage, and this planner has stages of its own";
         return Ok(Evaluation::Infeasible(NoPlan::inapplicable(binding)));
     }
-    match prescribed(context.planner, context.scenario) {
+    if context.scenario.training.microbatches_per_flush.is_some() && !follows_flushes(context.planner) {
+        let binding = "does not apply: the pipeline of the scenario drains several times per step";
+        return Ok(Evaluation::Infeasible(NoPlan::inapplicable(binding)));
+    }
+    let own = match prescribed(context.planner, context.scenario) {
         Prescribed::Unchanged => evaluate(context, observer),
         Prescribed::Workload(scenario) => evaluate(PlanningContext { scenario: &scenario, ..context }, observer),
         Prescribed::Training(scenario) => {
@@ -277,8 +282,10 @@ fn plan_fixed(context: PlanningContext<'_>, observer: &mut Budgeted<'_>) -> Resu
             evaluate(PlanningContext { scenario: &scenario, pricing: &pricing, ..context }, observer)
         }
         Prescribed::Alternatives(scenarios) => evaluate_alternatives(context, &scenarios, observer),
-        Prescribed::Inapplicable(binding) => Ok(Evaluation::Infeasible(NoPlan::inapplicable(binding))),
-    }
+        Prescribed::Inapplicable(binding) => return Ok(Evaluation::Infeasible(NoPlan::inapplicable(binding))),
+    };
+    // Special cases have the settings of the scenario, not those that the method prescribes.
+    special_cases::fastest(context, own?, observer)
 }
 
 /// Plans under each of the `scenarios`, and returns the fastest plan.
@@ -309,6 +316,19 @@ fn evaluate_alternatives(
             Ok(Evaluation::Planned(plan))
         }
         None => Ok(Evaluation::Infeasible(infeasible.unwrap_or_else(|| NoPlan::inapplicable("no settings to try")))),
+    }
+}
+
+/// Returns whether a planner has pipelines that drain after a number of microbatches, or no pipelines.
+fn follows_flushes(planner: PlannerKind) -> bool {
+    match planner.family() {
+        PlannerFamily::Static => planner != PlannerKind::Optimus,
+        PlannerFamily::Best | PlannerFamily::ContextParallel => true,
+        PlannerFamily::WaitFree
+        | PlannerFamily::PipeWeaver
+        | PlannerFamily::Strategies
+        | PlannerFamily::ModuleLayouts
+        | PlannerFamily::Dflop => false,
     }
 }
 
@@ -374,14 +394,8 @@ fn plan_family(context: PlanningContext<'_>, observer: &mut dyn Observer) -> Res
     }
 }
 
-/// Plans with the method of the planner and its special cases, then checks and simulates the plans.
-fn evaluate(context: PlanningContext<'_>, observer: &mut Budgeted<'_>) -> Result<Evaluation, PlanError> {
-    let own = evaluate_own(context, observer)?;
-    special_cases::fastest(context, own, observer)
-}
-
 /// Plans with the method of the planner, then checks and simulates the plan.
-fn evaluate_own(context: PlanningContext<'_>, observer: &mut Budgeted<'_>) -> Result<Evaluation, PlanError> {
+fn evaluate(context: PlanningContext<'_>, observer: &mut Budgeted<'_>) -> Result<Evaluation, PlanError> {
     let tested = match plan_family(context, observer) {
         Ok(tested) => tested,
         Err(error) => return Ok(Evaluation::Infeasible(error.reason()?)),
@@ -397,7 +411,7 @@ fn evaluate_apart(context: PlanningContext<'_>, observer: &mut dyn Observer) -> 
     go_on(observer)?;
     let size = budget::EvaluationSize::new(context.batches.evaluated.len() as u32, observer.workers().count());
     let spent = Spent::new(observer.max_bytes(), size);
-    let found = evaluate_own(context, &mut Budgeted::new(&spent, observer));
+    let found = evaluate(context, &mut Budgeted::new(&spent, observer));
     go_on(observer)?;
     match found {
         Err(PlanError::Cancelled(_) | PlanError::Outgrown { .. }) => {

@@ -153,6 +153,7 @@ fn training(scenario: &Scenario, all: &mut Vec<Proposal>) {
             all.push(proposal(kind, title, &[("/training/optimizer_offload", json!(share))]));
         }
     }
+    no_offload(scenario, all);
     parameter_offload(scenario, all);
     if !scenario.is_free(FreeSetting::Zero) && !settings.offloads_parameters() {
         // The pipeline engine of DeepSpeed shards neither gradients nor weights.
@@ -163,6 +164,10 @@ fn training(scenario: &Scenario, all: &mut Vec<Proposal>) {
         }
     }
     hybrid_sharding(scenario, all);
+    if settings.microbatches_per_flush.is_some() {
+        let title = "one pass of the pipeline per step, without gradient accumulation";
+        all.push(proposal(kind, title, &[("/training/microbatches_per_flush", Value::Null)]));
+    }
     overlap(scenario, all);
     if settings.framework.is_hugging_face() && !settings.chunked_loss {
         let fields = [("/training/chunked_loss", json!(true)), ("/training/execution", json!(Execution::Compiled))];
@@ -223,6 +228,20 @@ fn overlap(scenario: &Scenario, all: &mut Vec<Proposal>) {
             fields.push(("/training/execution", json!(Execution::Compiled)));
         }
         all.push(proposal(ChangeKind::Training, "overlap of tensor-parallel communication", &fields));
+    }
+}
+
+/// No offload for a job that has it: the host memory can be too small, or the link too slow.
+fn no_offload(scenario: &Scenario, all: &mut Vec<Proposal>) {
+    let settings = &scenario.training;
+    let (activations, optimizer) = (FreeSetting::ActivationOffload, FreeSetting::OptimizerOffload);
+    for (pointer, share, setting, title) in [
+        ("/training/activation_offload", settings.activation_offload, activations, "no offload of activations"),
+        ("/training/optimizer_offload", settings.optimizer_offload, optimizer, "no offload of the optimizer"),
+    ] {
+        if share > 0.0 && !settings.offloads_parameters() && !scenario.is_free(setting) {
+            all.push(proposal(ChangeKind::Training, title, &[(pointer, json!(0.0))]));
+        }
     }
 }
 

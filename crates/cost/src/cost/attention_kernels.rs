@@ -31,6 +31,11 @@ const SMALL_HEAD: f64 = 0.82;
 /// 1,200 to 2,500, cuDNN 125 to 500 against 900 to 1,500.
 const FULL_MASK: f64 = 0.35;
 
+/// Bf16 peaks of the devices on which kernels were measured, in TFLOP/s.
+const A100_PEAK: f64 = 312.0;
+const H100_PEAK: f64 = 989.0;
+const B200_PEAK: f64 = 2250.0;
+
 /// True if the rate of a named kernel is known on the generation of a device.
 pub fn has_rate(kernel: AttentionKernel, device: &Device) -> bool {
     NamedCurve::of(kernel, device).is_some()
@@ -38,13 +43,19 @@ pub fn has_rate(kernel: AttentionKernel, device: &Device) -> bool {
 
 impl NamedCurve {
     /// Returns the curve of a kernel on the generation of a device, or `None` for the device's own
-    /// curve. Generations differ by the bf16 peak.
+    /// curve. Generations differ by the bf16 peak. The rates of slower devices of a generation are
+    /// those of its measured device in proportion to the peak.
     pub(super) fn of(kernel: AttentionKernel, device: &Device) -> Option<Self> {
         let peak = device.peak().get() * 1e-12;
         let sustained = device.curves.as_ref().map_or(1.0, |curves| curves.sustained);
-        let at_power_limit = |pass: Pass| Pass { asymptote: pass.asymptote * sustained, ..pass };
-        let curve =
-            |forward, backward| Some(Self { forward: at_power_limit(forward), backward: at_power_limit(backward) });
+        let measured_peak = match peak {
+            ..500.0 => A100_PEAK,
+            500.0..1500.0 => H100_PEAK,
+            _ => B200_PEAK,
+        };
+        let scale = sustained * (peak / measured_peak).min(1.0);
+        let on_device = |pass: Pass| Pass { asymptote: pass.asymptote * scale, ..pass };
+        let curve = |forward, backward| Some(Self { forward: on_device(forward), backward: on_device(backward) });
         match (kernel, peak) {
             // FlashAttention 2 paper: version 1 reaches about 100 TFLOP/s with a causal mask on A100.
             (AttentionKernel::Flash1, ..500.0) => curve(pass(115.0, 250.0), pass(95.0, 250.0)),
@@ -106,6 +117,16 @@ mod tests {
         ] {
             let rate = tera(kernel, "h100", case);
             assert!((rate / measured - 1.0).abs() < 0.12, "{kernel:?} {case:?}: {rate:.0}, measured {measured}");
+        }
+    }
+
+    /// No kernel is faster than the peak of its device.
+    #[test]
+    fn slow_devices_scale_the_rates() {
+        for device in ["rtx-3090", "l20", "l4", "a10", "h20", "v100-32gb", "h100-pcie"] {
+            let peak = cluster(device).unwrap().device.peak().get() * 1e-12;
+            let rate = tera(AttentionKernel::Flash2, device, (131_072.0, 128.0, true, false));
+            assert!(rate < 0.7 * peak, "{device}: {rate:.0} of {peak:.0} TFLOP/s");
         }
     }
 

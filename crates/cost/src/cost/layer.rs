@@ -116,6 +116,25 @@ impl LayerCost {
         Self { transient: self.transient, ..rest }
     }
 
+    /// Moves a share of the activations to the host during the forward and back during the backward, at `host` bytes per
+    /// second. Transfer time beyond these is exposed.
+    #[must_use]
+    pub(super) fn offload(mut self, share: f64, host: f64) -> Self {
+        let away = self.activation * share;
+        if away > 0.0 {
+            (self.activation, self.offloaded) = (self.activation - away, away);
+            let transfer = Seconds::from_secs(away / host);
+            let wait = |computation: Seconds| Seconds::from_secs((transfer.secs() - computation.secs()).max(0.0));
+            let (forward, backward) = (wait(self.forward), wait(self.input_grad + self.weight_grad));
+            self.forward += forward;
+            self.exposed_forward += forward;
+            self.input_grad += backward;
+            self.exposed_backward += backward;
+            self.communication += transfer * 2.0;
+        }
+        self
+    }
+
     /// Returns the minimum for each time. The memory fields are zero.
     #[must_use]
     pub(super) fn min_times(self, other: Self) -> Self {
@@ -183,6 +202,16 @@ impl LayerCost {
         }
         self
     }
+}
+
+/// Returns the mean over all layers of a module, given the costs of its `kinds`.
+pub(super) fn mean_layer(module: &Module, kinds: &[LayerKind], costs: &[LayerCost]) -> LayerCost {
+    if let [cost] = costs {
+        return *cost;
+    }
+    let counts = module.count_kinds(kinds, 0, module.layers);
+    let all = costs.iter().zip(counts).map(|(cost, count)| cost.times(count));
+    all.fold(LayerCost::default(), LayerCost::then).scaled(1.0 / f64::from(module.layers.max(1)))
 }
 
 /// Cost model for the layers of a module under a tensor-parallel degree.
@@ -285,13 +314,8 @@ impl<'a> LayerModel<'a> {
     }
 
     /// Returns the mean over all layers, given the costs of the module's `kinds`.
-    pub(super) fn mean(&self, kinds: &[LayerKind], costs: &[LayerCost]) -> LayerCost {
-        if let [cost] = costs {
-            return *cost;
-        }
-        let counts = self.module.count_kinds(kinds, 0, self.module.layers);
-        let all = costs.iter().zip(counts).map(|(cost, count)| cost.times(count));
-        all.fold(LayerCost::default(), LayerCost::then).scaled(1.0 / f64::from(self.module.layers.max(1)))
+    fn mean(&self, kinds: &[LayerKind], costs: &[LayerCost]) -> LayerCost {
+        mean_layer(self.module, kinds, costs)
     }
 
     /// Returns the cost of a layer of kind `kind` with the recomputation settings of the scenario.
@@ -413,26 +437,8 @@ impl<'a> LayerModel<'a> {
         }
         let mut cost = self.time(&graph, (repeat, backward), &taken, stretches);
         let lifetimes = graph.lifetimes(repeat);
-        let away = lifetimes.stored * self.training.activation_offload;
-        (cost.activation, cost.offloaded) = (lifetimes.stored - away, away);
-        cost.transient = lifetimes.transient;
-        if away > 0.0 {
-            self.offload(&mut cost, away);
-        }
-        cost
-    }
-
-    /// Moves `bytes` to the host during the forward and back during the backward. Transfer time
-    /// beyond these is exposed.
-    fn offload(&self, cost: &mut LayerCost, bytes: f64) {
-        let transfer = Seconds::from_secs(bytes / self.host);
-        let wait = |computation: Seconds| Seconds::from_secs((transfer.secs() - computation.secs()).max(0.0));
-        let (forward, backward) = (wait(cost.forward), wait(cost.input_grad + cost.weight_grad));
-        cost.forward += forward;
-        cost.exposed_forward += forward;
-        cost.input_grad += backward;
-        cost.exposed_backward += backward;
-        cost.communication += transfer * 2.0;
+        (cost.activation, cost.transient) = (lifetimes.stored, lifetimes.transient);
+        cost.offload(self.training.activation_offload, self.host)
     }
 
     /// Returns the predicted time. For a collective, this is the standalone duration.

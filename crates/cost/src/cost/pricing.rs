@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use store::{Known, PriceStore};
 
-use super::layer::{LayerCost, LayerModel};
+use super::layer::{LayerCost, LayerModel, mean_layer};
 use super::load::{LoadKey, MicrobatchLoad, ModuleLoad};
 use super::partition::OutputPart;
 use super::strategy::LayerStrategy;
@@ -45,7 +45,12 @@ pub(super) struct ComponentCosts {
 }
 
 impl ComponentCosts {
-    fn new(costs: &LayerModel<'_>, kinds: &[LayerKind], load: ModuleLoad, some_layers: bool) -> Self {
+    fn new(
+        costs: &LayerModel<'_>,
+        (module, kinds): (&Module, &[LayerKind]),
+        load: ModuleLoad,
+        some_layers: bool,
+    ) -> Self {
         let layer_costs = |kind: LayerKind| LayerCosts {
             layer: costs.kind_layer(kind, load),
             without_recompute: if some_layers {
@@ -55,18 +60,33 @@ impl ComponentCosts {
             },
         };
         let all: Vec<_> = kinds.iter().map(|&kind| (kind, layer_costs(kind))).collect();
-        let mean = |cost: fn(&LayerCosts) -> LayerCost| {
-            costs.mean(kinds, &all.iter().map(|(_, costs)| cost(costs)).collect::<Vec<_>>())
-        };
         Self {
-            mean: LayerCosts {
-                layer: mean(|costs| costs.layer),
-                without_recompute: mean(|costs| costs.without_recompute),
-            },
+            mean: mean(module, &all),
             kinds: (kinds.len() > 1).then(|| all.into()),
             input: costs.input(load),
             output: costs.output(load),
             loss: costs.loss(load),
+        }
+    }
+
+    /// Moves a share of the activations to the host, at `host` bytes per second.
+    fn offload(self, module: &Module, share: f64, host: f64) -> Self {
+        if share <= 0.0 {
+            return self;
+        }
+        let offload = |cost: LayerCost| cost.offload(share, host);
+        let offload_both = |costs: LayerCosts| LayerCosts {
+            layer: offload(costs.layer),
+            without_recompute: offload(costs.without_recompute),
+        };
+        let kinds: Option<Vec<(LayerKind, LayerCosts)>> =
+            self.kinds.map(|kinds| kinds.iter().map(|&(kind, costs)| (kind, offload_both(costs))).collect());
+        Self {
+            mean: kinds.as_ref().map_or_else(|| offload_both(self.mean), |kinds| mean(module, kinds)),
+            kinds: kinds.map(Into::into),
+            input: offload(self.input),
+            output: offload(self.output),
+            loss: offload(self.loss),
         }
     }
 
@@ -87,6 +107,15 @@ impl ComponentCosts {
         let all = kinds.iter().map(|(kind, costs)| cost(costs).times(count(*kind)));
         all.fold(LayerCost::default(), LayerCost::then)
     }
+}
+
+/// Returns the mean costs over all layers of a module.
+fn mean(module: &Module, kinds: &[(LayerKind, LayerCosts)]) -> LayerCosts {
+    let names: Vec<LayerKind> = kinds.iter().map(|(kind, _)| *kind).collect();
+    let mean_of = |cost: fn(&LayerCosts) -> LayerCost| {
+        mean_layer(module, &names, &kinds.iter().map(|(_, costs)| cost(costs)).collect::<Vec<_>>())
+    };
+    LayerCosts { layer: mean_of(|costs| costs.layer), without_recompute: mean_of(|costs| costs.without_recompute) }
 }
 
 type Prices = BTreeMap<LoadKey, ComponentCosts>;
@@ -151,6 +180,8 @@ pub struct Pricing<'a> {
     model: &'a Model,
     cluster: &'a Cluster,
     training: &'a Training,
+    /// Without offload of activations, which is added to cached costs.
+    resident: Training,
     /// Shared by settings with equal layer costs.
     known: Arc<Known>,
     store: Arc<PriceStore>,
@@ -180,16 +211,12 @@ impl<'a> Pricing<'a> {
         Pricing::with_store(self.model, self.cluster, training, Arc::clone(&self.store))
     }
 
-    fn with_store(
-        model: &'a Model,
-        cluster: &'a Cluster,
-        training: &'a Training,
-        store: Arc<PriceStore>,
-    ) -> Self {
+    fn with_store(model: &'a Model, cluster: &'a Cluster, training: &'a Training, store: Arc<PriceStore>) -> Self {
         let strategies = LayerStrategy::ALL.map(|strategy| strategy.training(training));
         let (known, layers) = (store.known(training), Mutex::default());
         let (contexts, degrees, groups) = (Vec::new(), Vec::new(), ContextGroups::Tiled);
-        Self { model, cluster, training, known, store, strategies, layers, contexts, degrees, groups }
+        let resident = Training { activation_offload: 0.0, ..training.clone() };
+        Self { model, cluster, training, resident, known, store, strategies, layers, contexts, degrees, groups }
     }
 
     /// Adds costs for other context-parallel settings.
@@ -297,13 +324,17 @@ impl<'a> Pricing<'a> {
             known.clear();
         }
         let some_layers = self.training.recompute == Recompute::Full && self.training.recompute_layers.is_some();
-        let kinds = self.model.modules[module].layer_kinds();
+        let of_module = &self.model.modules[module];
+        let kinds = of_module.layer_kinds();
+        let (share, host) = (self.training.activation_offload, self.cluster.host_rate().get());
         let mut model = None;
         let mut price = |load: ModuleLoad| {
-            let costs = model.get_or_insert_with(|| self.layer_model(module, self.training, tensor));
-            ComponentCosts::new(costs, &kinds, load, some_layers)
+            let costs = model.get_or_insert_with(|| self.layer_model(module, &self.resident, tensor));
+            ComponentCosts::new(costs, (of_module, &kinds), load, some_layers)
         };
-        let component_costs = |load: ModuleLoad| known.entry(load.key()).or_insert_with(|| price(load)).clone();
+        let component_costs = |load: ModuleLoad| {
+            known.entry(load.key()).or_insert_with(|| price(load)).clone().offload(of_module, share, host)
+        };
         ByLoad::new(loads.iter().map(|load| load.modules[module]), component_costs).into()
     }
 }

@@ -35,6 +35,8 @@ pub(super) fn build(
         Batch::Whole(batch) if settings.microbatch.is_none() => Some((batch / replicas.max(1)).max(1)),
         _ => settings.microbatch,
     };
+    let of_replica = workload.global_batch / replicas.max(1) / microbatch.unwrap_or(1).max(1);
+    training.microbatches_per_flush = settings.microbatches_per_flush.filter(|&flush| flush < of_replica);
     let layout = LayoutRequest {
         tensor: settings.tensor.or(settings.has_layout.then_some(1)),
         pipeline: settings.pipeline.or(settings.has_layout.then_some(1)),

@@ -263,6 +263,8 @@ fn batch(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError>
     // the microbatch.
     let is_pipeline = settings.pipeline.unwrap_or(1) > 1;
     settings.microbatch = Some(if is_pipeline { microbatch.unwrap_or(1) } else { local });
+    // Each step of gradient accumulation runs the whole schedule with one local batch.
+    settings.microbatches_per_flush = is_pipeline.then(|| local.div_ceil(microbatch.unwrap_or(1).max(1)));
     settings.batch_key = Some("training.global_batch_size");
     settings.batch = global.map_or(Batch::Replica(local), Batch::Global);
     Ok(())

@@ -99,3 +99,27 @@ fn contradictory_stages_are_refused() {
         assert_eq!(refused(&stages, change), format!("/layers_per_stage: {detail}"));
     }
 }
+
+/// 1F1B on four stages with 32 microbatches, in 16 passes of two: the bubble is 3 / (2 + 3), as in a step of two
+/// microbatches, instead of 3 / 35. Dynamic orders do not apply.
+#[test]
+fn a_pipeline_that_drains_often_is_idle() {
+    let bubble = |flush: Option<u32>| {
+        let mut scenario = scenario(&json!([8, 8, 8, 8]), &json!(["1f1b", "pipeweaver"]));
+        (scenario.layout.microbatch, scenario.training.microbatches_per_flush) = (Some(1), flush);
+        let valid = ValidScenario::new(scenario, &NoDatasets).unwrap();
+        let outcome = plan(&valid, &mut Unobserved).unwrap().outcome;
+        let planned: Vec<_> = outcome
+            .results
+            .iter()
+            .filter_map(|result| match &result.answer {
+                PlanOutcome::Planned(planned) => Some(planned),
+                PlanOutcome::Infeasible { .. } => None,
+            })
+            .collect();
+        assert!(planned.len() == 1 || flush.is_none());
+        planned[0].metrics.bubble
+    };
+    let (often, once) = (bubble(Some(2)), bubble(None));
+    assert!((0.57..0.66).contains(&often) && (0.07..0.16).contains(&once), "{often} {once}");
+}

@@ -10,6 +10,7 @@ mod refine;
 mod steps;
 
 use super::settings::{CLOSE, Screened, closest, plan_with, screen, with_settings};
+use super::special_cases::is_small;
 use super::spent::{Budgeted, Excess, Spent};
 use super::{Evaluation, PlanError, judged, plan_family};
 use crate::planners::settings_search::{Quiet, degrees_of};
@@ -24,8 +25,12 @@ use refine::is_pipeline;
 use steps::Screening;
 pub(super) use steps::report_draft;
 
-/// Plans that are compared on the batches of the run.
+/// Planners whose plans are compared on the batches of the run, and the same for small scenarios.
 const FINALISTS: usize = 3;
+const SMALL_FINALISTS: usize = 8;
+/// Plans of small scenarios are alternatives up to this ratio to the fastest time on the sizing batch: a batch of few
+/// sequences represents the run badly, and simulations are short.
+const SMALL_CLOSE: f64 = 1.1;
 /// Plans of a planner of pipelines that are compared, each with other degrees, and the limit on those beyond the
 /// first of each planner. The order of close times on the sizing batch differs from that on the run.
 const VARIANTS: usize = 3;
@@ -67,9 +72,10 @@ pub(super) fn plan(
     }
     let (mut finalists, mut failed) = (Vec::new(), Vec::new());
     let mut variants = Variants::default();
+    let finalist_count = if is_small(context.scenario) { SMALL_FINALISTS } else { FINALISTS };
     for (number, candidate) in feasible.iter().enumerate() {
-        let is_close = candidate.seconds() <= CLOSE * fastest;
-        if finalists.len() >= FINALISTS && !is_close {
+        let is_close = candidate.seconds() <= close(context.scenario) * fastest;
+        if finalists.len() >= finalist_count && !is_close {
             break;
         }
         let planner = candidate.planner;
@@ -139,6 +145,11 @@ pub(super) fn plan(
         100.0 * (best.iteration_s() / bound_s - 1.0)
     ));
     Ok(Evaluation::Planned(Box::new(best.into_best(kind, gains, bound_s, decisions))))
+}
+
+/// Returns the ratio to the fastest time on the sizing batch up to which a plan is an alternative.
+fn close(scenario: &Scenario) -> f64 {
+    if is_small(scenario) { SMALL_CLOSE } else { CLOSE }
 }
 
 /// Degrees of a candidate: those among its settings, and its layout.

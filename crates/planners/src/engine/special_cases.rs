@@ -1,48 +1,105 @@
 //! Plans of simpler methods for planners whose space contains them. Searches are heuristic, so the plan of a special
 //! case can be faster on a run.
 
-use super::spent::Budgeted;
+use super::settings::plan_free;
+use super::spent::{Budgeted, Spent};
 use super::{Evaluation, PlanError, evaluate_apart};
-use crate::planners::PlanningContext;
 use crate::planners::dflop;
 use crate::planners::settings_search::Quiet;
-use planscope_plan::scenario::{FreeSetting, PlannerKind, Scenario};
+use crate::planners::{NoPlan, PlanningContext};
+use planscope_plan::observer::{Observer, go_on};
+use planscope_plan::scenario::budget::EvaluationSize;
+use planscope_plan::scenario::{FreeSetting, PlanSettings, PlannerKind, Scenario};
 
-/// Planners whose plans are special cases of those of `planner`: groups of powers of two are groups, one strategy
-/// for all pipelines is a choice of strategies, and one layout for encoder and backbone, with balanced microbatches,
-/// is a choice of layouts. As published, the layouts of DFLOP have disjoint devices.
+/// Devices x sequences of the global batch of a small scenario.
+const SMALL: u64 = 1024;
+
+/// Planners whose plans are special cases of those of `planner`: groups of powers of two and equal groups are
+/// groups, one strategy
+/// for all pipelines is a choice of strategies, equal layouts of all modules are a choice of layouts, and whole
+/// microbatches in a static order are an interleaving. One layout for encoder and backbone, with balanced microbatches, is
+/// a choice of layouts of DFLOP; as published, its layouts have disjoint devices.
 fn of(planner: PlannerKind, scenario: &Scenario) -> &'static [PlannerKind] {
     match planner {
-        PlannerKind::Dhp => &[PlannerKind::PowerOfTwoContext, PlannerKind::FlexSp],
+        PlannerKind::Dhp => &[PlannerKind::PowerOfTwoContext, PlannerKind::FlexSp, PlannerKind::BalancedContext],
         PlannerKind::Hydraulis => &[PlannerKind::StaticStrategy],
         PlannerKind::Dflop if scenario.is_free(FreeSetting::Assignment) => {
-            &[PlannerKind::OneFOneB, PlannerKind::Interleaved]
+            &[PlannerKind::OneFOneB, PlannerKind::Interleaved, PlannerKind::DflopLayout]
         }
+        PlannerKind::PipeWeaver if is_small(scenario) => &[
+            PlannerKind::InterleavedParameters,
+            PlannerKind::PipeWeaverPartition,
+            PlannerKind::PipeWeaverInterleaving,
+            PlannerKind::PipeWeaverRanking,
+        ],
+        PlannerKind::HeterogeneousColocated => &[PlannerKind::Homogeneous],
         _ => &[],
     }
 }
 
+/// Returns whether PipeWeaver and its ablation steps search the layouts of a scenario in a few seconds.
+pub(super) fn is_small(scenario: &Scenario) -> bool {
+    u64::from(scenario.cluster.devices()) * u64::from(scenario.workload.global_batch) <= SMALL
+}
+
 /// Returns the fastest of the plan `own` and the plans of the special cases of its planner. Drafts have no special
-/// cases. A method that does not apply has none, except DFLOP with context or expert parallelism: one layout for all
-/// modules can have them.
+/// cases. A method that does not apply has none; a method whose search finds no plan has them.
 pub(super) fn fastest(
     context: PlanningContext<'_>,
     own: Evaluation,
     observer: &mut Budgeted<'_>,
 ) -> Result<Evaluation, PlanError> {
+    fastest_of(context, own, observer, &|special, observer| evaluate_apart(special, &mut Quiet(observer)))
+}
+
+/// Same as [`fastest`], for a small scenario with free settings: each special case chooses its own.
+pub(super) fn fastest_free(
+    context: PlanningContext<'_>,
+    candidates: &[PlanSettings],
+    own: Evaluation,
+    observer: &mut Budgeted<'_>,
+) -> Result<Evaluation, PlanError> {
+    if !is_small(context.scenario) {
+        return Ok(own);
+    }
+    fastest_of(context, own, observer, &|special, observer| {
+        let size = EvaluationSize::new(context.batches.evaluated.len() as u32, observer.workers().count());
+        let spent = Spent::new(observer.max_bytes(), size);
+        let found = plan_free(special, candidates, &mut Budgeted::new(&spent, &mut Quiet(observer)));
+        go_on(observer)?;
+        match found {
+            Err(PlanError::Cancelled(_) | PlanError::Outgrown { .. }) => {
+                Ok(Evaluation::Infeasible(NoPlan::inapplicable("the plan exceeds the limits of an answer")))
+            }
+            other => other,
+        }
+    })
+}
+
+/// Plans a special case.
+type PlanSpecial<'a> = &'a dyn Fn(PlanningContext<'_>, &mut Budgeted<'_>) -> Result<Evaluation, PlanError>;
+
+fn fastest_of(
+    context: PlanningContext<'_>,
+    own: Evaluation,
+    observer: &mut Budgeted<'_>,
+    plan: PlanSpecial<'_>,
+) -> Result<Evaluation, PlanError> {
     let is_draft = context.scenario.search.rollouts == 0;
+    // The special cases of PipeWeaver search layouts for seconds, and the caller of a screening has them already.
+    let is_screening = context.planner == PlannerKind::PipeWeaver && context.batches.is_screening();
     let mut best = match own {
-        Evaluation::Planned(_) if !is_draft => own,
-        Evaluation::Infeasible(_) if !is_draft && needs_one_layout(context) => own,
-        own => return Ok(own),
+        Evaluation::Infeasible(none) if !applies(context, &none) => return Ok(Evaluation::Infeasible(none)),
+        own if is_draft || is_screening => return Ok(own),
+        own => own,
     };
     for &planner in of(context.planner, context.scenario) {
         let special = PlanningContext { planner, ..context };
-        let Evaluation::Planned(found) = evaluate_apart(special, &mut Quiet(observer))? else { continue };
+        let Evaluation::Planned(found) = plan(special, observer)? else { continue };
         let advantage = match &best {
             Evaluation::Planned(best) if found.iteration_s() >= best.iteration_s() => continue,
-            Evaluation::Planned(_) => "On this run it is faster than the plan of the search.",
-            Evaluation::Infeasible(_) => "The search of this method has no context or expert parallelism.",
+            Evaluation::Planned(_) => "On this run it is faster than the plan of the search.".to_owned(),
+            Evaluation::Infeasible(none) => format!("The search finds no other plan: {}.", none.binding),
         };
         observer.spend(found.stored_spans())?;
         let decision = format!("The plan of {} is a special case of this method. {advantage}", planner.title());
@@ -51,10 +108,9 @@ pub(super) fn fastest(
     Ok(best)
 }
 
-/// Returns whether DFLOP applies to the model, and the degrees exclude its search.
-fn needs_one_layout(context: PlanningContext<'_>) -> bool {
-    let training = &context.scenario.training;
-    context.planner == PlannerKind::Dflop
-        && (training.context_parallel > 1 || training.expert_parallel > 1)
-        && dflop::has_encoder_and_backbone(&context.scenario.model)
+/// Returns whether a method without a plan applies: its plans exceed the memory, or it is DFLOP, whose search has neither
+/// context nor expert parallelism, but one layout for all modules can have them.
+fn applies(context: PlanningContext<'_>, none: &NoPlan) -> bool {
+    let is_dflop = context.planner == PlannerKind::Dflop && dflop::has_encoder_and_backbone(&context.scenario.model);
+    none.search.nearest.is_some() || is_dflop
 }

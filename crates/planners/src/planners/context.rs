@@ -20,6 +20,13 @@ pub(crate) struct Batches<'a> {
     pub evaluated: &'a [PackedBatch],
 }
 
+impl Batches<'_> {
+    /// Returns whether plans are evaluated on the representative batch, to choose settings.
+    pub(crate) fn is_screening(&self) -> bool {
+        std::ptr::eq(self.evaluated, std::slice::from_ref(self.sizing))
+    }
+}
+
 /// Ceiling of a search for the fastest layout.
 pub(crate) const NO_CEILING: Nanos = Nanos::new(u64::MAX);
 

@@ -30,8 +30,40 @@ pub(crate) struct Fixed {
 }
 
 impl Fixed {
-    /// Generates the order for `microbatches`. Some schedules depend on the costs.
+    /// Generates the order for `microbatches`. A pipeline that drains several times per step runs one schedule after
+    /// the other.
     fn order(
+        &self,
+        scenario: &Scenario,
+        layout: Layout,
+        microbatches: usize,
+        costs: impl FnOnce() -> PipelineCosts,
+    ) -> Result<Schedule, Infeasibility> {
+        let limit = scenario.memory_limit();
+        let flush = scenario.training.microbatches_per_flush.map_or(microbatches, |flush| flush as usize);
+        if flush >= microbatches || layout.pipeline == 1 {
+            return self.schedule(layout, microbatches, limit, costs);
+        }
+        if self.kind.schedule().is_some_and(ScheduleKind::is_cost_dependent) {
+            return Err(Infeasibility::rule(
+                "the order is not defined for a pipeline that drains several times per step",
+            ));
+        }
+        let mut all: Option<Schedule> = None;
+        for first in (0..microbatches).step_by(flush) {
+            let count = flush.min(microbatches - first);
+            let next =
+                self.schedule(layout, count, limit, || unreachable!("the order does not depend on the costs"))?;
+            all = Some(match all {
+                Some(before) => before.then(next),
+                None => next,
+            });
+        }
+        all.ok_or_else(|| Infeasibility::rule("a replica has no microbatch"))
+    }
+
+    /// Generates the order of a pipeline that drains once. Some schedules depend on the costs.
+    fn schedule(
         &self,
         layout: Layout,
         microbatches: usize,
@@ -79,8 +111,7 @@ impl Fixed {
         }
         let placed = (&sized.partition, sized.layout);
         let costs = || replica::costs(scenario, pricing, placed, number, batch, &plan);
-        let limit = scenario.memory_limit();
-        plan.schedule = self.order(sized.layout, plan.microbatches.len(), limit, costs)?;
+        plan.schedule = self.order(scenario, sized.layout, plan.microbatches.len(), costs)?;
         Ok(plan)
     }
 }
@@ -121,8 +152,7 @@ impl LayoutPlanner for Fixed {
         let position = replica::replica_position(sized.layout, replica);
         if sized.sizes.is_empty() && sized.mixes.is_empty() {
             let costs = table.pipeline(&sized.partition, position, assigned);
-            let limit = batch.scenario.memory_limit();
-            let schedule = self.order(sized.layout, assigned.len(), limit, || costs.clone())?;
+            let schedule = self.order(batch.scenario, sized.layout, assigned.len(), || costs.clone())?;
             return Ok((costs, schedule));
         }
         let microbatches = assigned.iter().map(|&microbatch| batch.sequences[microbatch].clone()).collect();
@@ -351,7 +381,7 @@ mod tests {
         let limit = Bytes::new(u64::MAX);
         for (group, size) in [(None, 2), (Some(4), 4)] {
             let layout = Layout { group, ..layout };
-            let order = |kind| Fixed { kind }.order(layout, 8, limit, PipelineCosts::default).unwrap();
+            let order = |kind| Fixed { kind }.schedule(layout, 8, limit, PipelineCosts::default).unwrap();
             let zero_bubble = order(PlannerKind::InterleavedZeroBubble);
             assert_eq!(zero_bubble, interleaved_zero_bubble(2, 2, 8, Grouping::Fixed(size)), "{group:?}");
             assert_eq!(order(PlannerKind::Interleaved), interleaved(2, 2, 8, Grouping::Fixed(size)), "{group:?}");
@@ -360,8 +390,33 @@ mod tests {
         let layout = Layout { chunks: 1, group: Some(4), ..layout };
         assert!(
             Fixed { kind: PlannerKind::ZbH1 }
-                .order(layout, 8, limit, || PipelineCosts::uniform(2, 1, 8, UniformTimes::default()))
+                .schedule(layout, 8, limit, || PipelineCosts::uniform(2, 1, 8, UniformTimes::default()))
                 .is_ok()
         );
+    }
+
+    /// Orders of three, three and two microbatches follow each other on each rank.
+    #[test]
+    fn pipelines_drain_several_times_per_step() {
+        let uniform = r#"{"schema": "scenario/1", "model": {"preset": "llama-3-8b"}, "cluster": {"preset": "h100", "nodes": 1},
+            "workload": {"samples": {"kind": "drawn", "text_tokens": {"kind": "constant", "value": 4096}}, "global_batch": 16,
+            "context_length": 4096, "packing": "padded"}, "planners": ["1f1b"]}"#;
+        let mut scenario: Scenario = serde_json::from_str(uniform).unwrap();
+        let layout = Layout { tensor: 1, pipeline: 4, data: 2, chunks: 1, microbatch: 1, group: None };
+        let costs = PipelineCosts::uniform(4, 1, 8, UniformTimes::default());
+        let order = |scenario: &Scenario, kind| Fixed { kind }.order(scenario, layout, 8, || costs.clone());
+        let whole = order(&scenario, PlannerKind::OneFOneB).unwrap();
+        scenario.training.microbatches_per_flush = Some(8);
+        assert_eq!(order(&scenario, PlannerKind::OneFOneB).unwrap(), whole);
+        scenario.training.microbatches_per_flush = Some(3);
+        let rounds = order(&scenario, PlannerKind::OneFOneB).unwrap();
+        let (three, two) = (one_f_one_b(4, 3), one_f_one_b(4, 2));
+        for rank in 0..4 {
+            let numbers = |schedule: &Schedule, first: u32| -> Vec<_> {
+                schedule.orders[rank].iter().map(|action| (action.kind, first + action.microbatch)).collect()
+            };
+            assert_eq!(numbers(&rounds, 0), [numbers(&three, 0), numbers(&three, 3), numbers(&two, 6)].concat());
+        }
+        assert!(order(&scenario, PlannerKind::ZbH1).is_err());
     }
 }

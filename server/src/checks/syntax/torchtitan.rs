@@ -68,6 +68,15 @@ pub(super) fn settings(job: &Job<'_>, target: &Target, field: &str) -> Option<Ve
             };
             Some(vec![Setting::set(&["activation_checkpoint.mode"], mode)])
         }
+        // One local batch per step has all sequences of a replica.
+        "/training/microbatches_per_flush" => {
+            let replica = training.context_parallel.max(1)
+                * target.scenario.layout.tensor.unwrap_or(1)
+                * target.scenario.layout.pipeline.unwrap_or(1);
+            let replicas = (target.scenario.cluster.devices() / replica).max(1);
+            let names = ["training.local_batch_size", "training.batch_size"];
+            Some(vec![Setting::set(&names, (target.scenario.workload.global_batch / replicas).max(1))])
+        }
         "/training/execution" if training.execution == Some(Execution::Compiled) => {
             Some(vec![Setting::set(&["compile.enable", "training.compile"], true)])
         }

@@ -52,12 +52,13 @@ impl PriceStore {
     }
 }
 
-/// Returns the settings without those that layer costs do not depend on. ZeRO 3 accumulates reduced shards of gradients, the
-/// other stages whole gradients.
+/// Returns the settings without those that cached layer costs do not depend on. ZeRO 3 accumulates reduced shards of
+/// gradients, the other stages whole gradients, in a kernel of its own unless it is fused.
 fn layer_settings(training: &Training) -> Training {
     Training {
         distributed_optimizer: false,
-        zero: Some(if training.zero_stage() == 3 { 3 } else { 0 }),
+        zero: Some(if training.zero_stage() == 3 && !training.fused_weight_gradients { 3 } else { 0 }),
+        activation_offload: 0.0,
         optimizer_offload: 0.0,
         recompute_layers: training.recompute_layers.map(|_| 0),
         ..training.clone()

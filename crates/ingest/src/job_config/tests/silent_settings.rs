@@ -89,6 +89,24 @@ fn torchtitan_refuses_asynchronous_parallelism_without_compilation() {
     assert_eq!(job.unknown, ["optimizer.made_up"]);
 }
 
+/// 8 devices with PP 4 have two replicas. Each of 16 steps of accumulation runs the schedule with two microbatches.
+#[test]
+fn torchtitan_drains_the_pipeline_in_each_step_of_accumulation() {
+    let flush = |batch: &str, parallelism: &str| {
+        let job = config(&format!(
+            "[model]\nname = \"llama3\"\nflavor = \"8B\"\n[training]\nlocal_batch_size = 2\nseq_len = 8192\n{batch}\n\
+             [parallelism]\ndata_parallel_shard_degree = 2\n{parallelism}\n"
+        ));
+        job.scenario.training.microbatches_per_flush
+    };
+    assert_eq!(flush("global_batch_size = 64", "pipeline_parallel_degree = 4"), Some(2));
+    let halves = "pipeline_parallel_degree = 4\npipeline_parallel_microbatch_size = 2";
+    assert_eq!(flush("global_batch_size = 64", halves), Some(1));
+    assert_eq!(flush("global_batch_size = 4", "pipeline_parallel_degree = 4"), None);
+    assert_eq!(flush("", "pipeline_parallel_degree = 4"), None);
+    assert_eq!(flush("global_batch_size = 64", ""), None);
+}
+
 #[test]
 fn files_without_training_are_refused() {
     let generation =

@@ -238,6 +238,9 @@ fn training(training: &Training, ranges: &mut Ranges<'_>) {
     if let Some(shards) = training.shard_degree {
         ranges.integer("/training/shard_degree", shards, 1, 131_072, " devices");
     }
+    if let Some(microbatches) = training.microbatches_per_flush {
+        ranges.integer("/training/microbatches_per_flush", microbatches, 1, 1_000_000, "");
+    }
     ranges.integer("/training/context_parallel", training.context_parallel, 1, 1024, "");
     ranges.integer("/training/expert_parallel", training.expert_parallel, 1, 1024, "");
 }

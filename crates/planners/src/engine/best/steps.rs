@@ -2,10 +2,11 @@
 //! settings. The order is fixed, so the same number of steps gives the same plan.
 
 use super::super::PlanError;
-use super::super::settings::{CLOSE, Screened, candidates_of, screen};
+use super::super::settings::{Screened, candidates_of, screen};
+use super::super::special_cases::is_small;
 use super::super::spent::Budgeted;
 use super::TIE;
-use super::{bound, refine};
+use super::{bound, close, refine};
 use crate::planners::settings_search::{self, CONCURRENT, Searcher};
 use crate::planners::{Batches, PlanningContext};
 use planscope_core::host::side_by_side;
@@ -17,7 +18,7 @@ use planscope_plan::scenario::{FreeSetting, PlanSettings, PlannerFamily, Planner
 /// Planners whose plans are candidates, static schedules first: their fastest time is the opponent in the gains.
 /// Ablation steps of a paper and baselines that ignore stage times are
 /// never faster than the full method.
-pub(super) const CANDIDATES: [PlannerKind; 24] = [
+pub(super) const CANDIDATES: [PlannerKind; 25] = [
     PlannerKind::OneFOneB,
     PlannerKind::Interleaved,
     PlannerKind::Zbv,
@@ -38,6 +39,7 @@ pub(super) const CANDIDATES: [PlannerKind; 24] = [
     PlannerKind::StaticContext,
     PlannerKind::Hydraulis,
     PlannerKind::StaticStrategy,
+    PlannerKind::HotSpa,
     PlannerKind::Homogeneous,
     PlannerKind::HeterogeneousColocated,
     PlannerKind::HeterogeneousApart,
@@ -54,8 +56,6 @@ const PHASE: &str = "trying planners and settings";
 const EXPENSIVE_SETTINGS: usize = 2;
 /// Layouts of other planners that PipeWeaver tries.
 const PIPEWEAVER_LAYOUTS: usize = 3;
-/// Devices up to which PipeWeaver also searches the layouts of a model with one module itself, in about a second.
-const SEARCHED_DEVICES: u32 = 16;
 
 /// Results of all steps, fastest first.
 pub(super) struct Screening {
@@ -151,7 +151,7 @@ impl PlanSearch<'_, '_> {
             }
             let (round, rest) = steps.split_at(self.steps.round(has_plan).min(steps.len()));
             self.observer.progress(PlannerKind::Best, PHASE, self.steps.done, self.steps.total);
-            let ceiling_s = ceiling_s.min(CLOSE * self.fastest);
+            let ceiling_s = ceiling_s.min(close(self.context.scenario) * self.fastest);
             let ceiling =
                 if ceiling_s.is_finite() { Seconds::from_secs(ceiling_s).to_nanos() } else { self.context.ceiling };
             let (context, observer): (_, &dyn Observer) = (self.context, &*self.observer);
@@ -214,8 +214,10 @@ pub(super) fn screen_all(
     let scenario = context.scenario;
     let is_quick = scenario.search.rollouts == 0;
     let candidates: &[PlannerKind] = if is_quick { &QUICK } else { &CANDIDATES };
-    // With equal sequences, groups and strategies by length equal those of a static plan with the same degrees.
-    let is_uniform = scenario.is_free(FreeSetting::ContextParallel) && has_equal_sequences(context.batches);
+    // With equal sequences, groups and strategies by length equal those of a static plan with the same degrees, if that
+    // can have their microbatches.
+    let is_free = scenario.is_free(FreeSetting::ContextParallel) && scenario.layout.microbatch.is_none();
+    let is_uniform = is_free && has_equal_sequences(context.batches);
     let is_needless = |planner: PlannerKind| {
         is_uniform && matches!(planner.family(), PlannerFamily::ContextParallel | PlannerFamily::Strategies)
     };
@@ -227,7 +229,7 @@ pub(super) fn screen_all(
         own
     };
     let layouts_of = |planner: PlannerKind| match planner.family() {
-        PlannerFamily::PipeWeaver => PIPEWEAVER_LAYOUTS + usize::from(searches_layouts(scenario)),
+        PlannerFamily::PipeWeaver => PIPEWEAVER_LAYOUTS + usize::from(is_small(scenario)),
         _ => 1,
     };
     let total: usize = candidates.iter().map(|&planner| settings_of(planner).len() * layouts_of(planner)).sum();
@@ -309,19 +311,14 @@ pub(in super::super) fn report_draft(
     Ok(None)
 }
 
-/// Returns whether PipeWeaver searches layouts itself.
-fn searches_layouts(scenario: &Scenario) -> bool {
-    scenario.model.modules.len() == 1 && scenario.cluster.devices() <= SEARCHED_DEVICES
-}
-
 /// Returns the layouts for PipeWeaver: the degrees of the fastest pipelines so far, each with other TP or PP. In a small
 /// search, the layout of the scenario is one of them.
 fn pipelines(scenario: &Scenario, screened: &[Screened]) -> Vec<LayoutRequest> {
     let mut fastest: Vec<&Screened> = screened.iter().filter(|candidate| candidate.time.is_ok()).collect();
     fastest.sort_by(|a, b| a.seconds().total_cmp(&b.seconds()));
-    let mut requests: Vec<LayoutRequest> = searches_layouts(scenario).then_some(scenario.layout).into_iter().collect();
+    let mut requests: Vec<LayoutRequest> = is_small(scenario).then_some(scenario.layout).into_iter().collect();
     let most = requests.len() + PIPEWEAVER_LAYOUTS;
-    for layout in fastest.into_iter().filter_map(|candidate| candidate.layout).filter(|layout| layout.pipeline > 1) {
+    for layout in fastest.into_iter().filter_map(|candidate| candidate.layout) {
         let request = LayoutRequest {
             tensor: Some(layout.tensor),
             pipeline: Some(layout.pipeline),

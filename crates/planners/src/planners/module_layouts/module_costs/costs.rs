@@ -217,6 +217,7 @@ impl<'a> Work<'a> {
                 state.weights += added.weights;
                 state.gradients += added.gradients;
                 state.optimizer += added.optimizer;
+                state.host += added.host;
                 costs.sync[to] += copy_costs.sync[from];
                 costs.optimizer[to] += copy_costs.optimizer[from];
             }
