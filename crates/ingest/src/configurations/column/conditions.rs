@@ -118,11 +118,7 @@ const CONDITIONS: [(Column, Condition); 50] = [
     (DATA_OVERLAP, without_replicas),
     (FP8_RECIPE, without_fp8),
     (FP8_WEIGHTS, without_fp8_weights),
-    (RECOMPUTE, |facts| {
-        let training = &facts.configuration.training;
-        let is_default = training.recompute == Recompute::Selective && training.recompute_modules.is_empty();
-        without_scores(facts).filter(|_| is_default)
-    }),
+    (RECOMPUTE, without_repeated_modules),
     (RECOMPUTE_LAYERS, without_further_layers),
     (RECOMPUTE_MODULES, without_modules),
 ];
@@ -242,10 +238,6 @@ fn without_fp8_weights(facts: &Facts<'_>) -> Reason {
         .or_else(|| when(has_two_copies && !is_gathered, "the device stores two copies in fp8, and gathers none"))
 }
 
-fn without_scores(facts: &Facts<'_>) -> Reason {
-    when(facts.configuration.training.attention.is_fused(), "fused attention stores no scores")
-}
-
 fn without_masked_scores(facts: &Facts<'_>) -> Reason {
     when(!facts.configuration.training.attention.is_fused(), "unfused attention computes all scores")
 }
@@ -258,11 +250,29 @@ fn without_further_layers(facts: &Facts<'_>) -> Reason {
     (stated > most).then(|| Cow::Owned(format!("a stage has at most {most} layers")))
 }
 
-/// Modules that the model does not have, or whose outputs are not stored.
+/// Selective recomputation repeats the attention core, or the stated modules.
+fn without_repeated_modules(facts: &Facts<'_>) -> Reason {
+    let training = &facts.configuration.training;
+    if training.recompute != Recompute::Selective {
+        return None;
+    }
+    if training.recompute_modules.is_empty() {
+        return when(training.attention.is_fused(), "fused attention stores no scores");
+    }
+    let is_nothing = missing_modules(facts).len() == training.recompute_modules.len();
+    when(is_nothing, "nothing of recompute_modules is stored")
+}
+
 fn without_modules(facts: &Facts<'_>) -> Reason {
+    let missing: Vec<&str> = missing_modules(facts).into_iter().map(RecomputedModule::id).collect();
+    (!missing.is_empty()).then(|| Cow::Owned(format!("nothing of {} is stored", missing.join(" and "))))
+}
+
+/// Stated modules that the model does not have, or whose outputs are not stored.
+fn missing_modules(facts: &Facts<'_>) -> Vec<RecomputedModule> {
     let training = &facts.configuration.training;
     let has = |kind: MlpKind| facts.kinds.iter().any(|it| it.mlp == Some(kind));
-    let is_missing = |module: &&RecomputedModule| match module {
+    let is_missing = |module: &RecomputedModule| match module {
         RecomputedModule::CoreAttn => training.attention.is_fused(),
         RecomputedModule::MlaUpProj => facts.module.latent.is_none(),
         RecomputedModule::Layernorm => false,
@@ -270,6 +280,5 @@ fn without_modules(facts: &Facts<'_>) -> Reason {
         RecomputedModule::Moe | RecomputedModule::MoeAct => !has(MlpKind::Experts),
         RecomputedModule::SharedExperts => facts.module.moe.is_none_or(|moe| moe.shared_width == 0),
     };
-    let missing: Vec<&str> = training.recompute_modules.iter().filter(is_missing).map(|module| module.id()).collect();
-    (!missing.is_empty()).then(|| Cow::Owned(format!("nothing of {} is stored", missing.join(" and "))))
+    training.recompute_modules.iter().copied().filter(is_missing).collect()
 }

@@ -49,6 +49,10 @@ fn cells_without_effect_are_reported() {
             "recompute_modules: nothing of mla_up_proj and mlp is stored",
         ),
         (&[("recompute", "selective")], "recompute: fused attention stores no scores"),
+        (
+            &[("recompute", "selective"), ("recompute_modules", "core_attn")],
+            "recompute: nothing of recompute_modules is stored; recompute_modules: nothing of core_attn is stored",
+        ),
         (&[("recompute", "selective"), ("attention", "unfused")], ""),
         (
             &[("recompute", "full"), ("pp", "4"), ("recompute_layers", "9")],
@@ -84,7 +88,7 @@ fn cells_without_effect_are_reported() {
 /// and a column that is not reported has a value that does.
 #[test]
 fn reports_agree_with_estimates() {
-    let bases: [&[(&str, &str)]; 21] = [
+    let bases: [&[(&str, &str)]; 23] = [
         &[("gpu", "h100")],
         &[("gpu", "h100"), ("dp", "16"), ("layers", "8")],
         &[("gpu", "h100"), ("tp", "2"), ("pp", "2"), ("cp", "2"), ("dp", "2"), ("layers", "8"), ("global_batch", "64")],
@@ -105,6 +109,24 @@ fn reports_agree_with_estimates() {
             ("host_memory_gib", "8"),
         ],
         &[("gpu", "h100"), ("framework", "fsdp"), ("layers", "4")],
+        &[
+            ("gpu", "h100"),
+            ("precision", "fp8"),
+            ("lora_rank", "8"),
+            ("base_bits", "8"),
+            ("zero", "3"),
+            ("dp", "16"),
+            ("layers", "4"),
+        ],
+        &[
+            ("gpu", "b300"),
+            ("precision", "fp8"),
+            ("n_experts", "8"),
+            ("ep", "8"),
+            ("dp", "8"),
+            ("layers", "4"),
+            ("etp", "1"),
+        ],
         &[("gpu", "a100"), ("precision", "fp32"), ("pp", "2"), ("dp", "2"), ("layers", "4"), ("attention", "unfused")],
         &[("gpu", "b200"), ("precision", "fp8"), ("lora_rank", "8"), ("layers", "4"), ("framework", "torchtitan")],
         &[("gpu", "h100"), ("optimizer", "adafactor"), ("vocab", "0"), ("dp", "2"), ("layers", "4")],
