@@ -21,6 +21,7 @@ use super::column::{
     SEQUENCE_PARALLEL, SHARD_DEGREE, SHARED_EXPERT_FFN, TENSOR_OVERLAP, TIED_EMBEDDINGS, TOP_K, TP, VALUE_SIZE, VOCAB,
     VPP, WINDOW, ZERO,
 };
+use super::presets::{counted, is_general};
 
 /// Value of a column in a configuration. `None` if the configuration has none.
 type Value = fn(&Configuration) -> Option<String>;
@@ -135,6 +136,9 @@ pub(super) fn used(cells: Cells<'_>, configuration: &Configuration, origin: Orig
         let _ = write!(used, "{}{} {value}", if used.is_empty() { "" } else { "; " }, column.name);
     };
     let has_preset = matches!(origin, Origin::Preset(_));
+    if cells.text(GPU).is_some_and(|text| is_general(counted(text).0)) {
+        add(GPU, &configuration.cluster.name);
+    }
     match (cells.text(PRESET), cells.text(MODEL)) {
         (None, Some(_)) if has_preset => add(PRESET, &configuration.model.name),
         (None, Some(_)) => add(MODEL, "is a label"),

@@ -119,6 +119,11 @@ impl Presets {
     }
 }
 
+/// True for the name of several devices that stands for the most usual of them: A100 for that with 80 GB.
+pub(super) fn is_general(name: &str) -> bool {
+    ["a100", "mi300"].contains(&device_key(name).as_str())
+}
+
 /// True for models without image or video input and output. Rows have no columns for images and
 /// clips.
 fn is_language_model(model: &Model) -> bool {

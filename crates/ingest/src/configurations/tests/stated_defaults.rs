@@ -55,3 +55,10 @@ fn a_known_model_is_named() {
     assert_eq!((module.layers, module.ffn, module.kv_heads), (16, 14_336, 8));
     assert!(defaults("model,layers,hidden\nrun 17,16,4096\n").contains(&"model is a label".to_owned()));
 }
+
+/// "A100" has 40 or 80 GB.
+#[test]
+fn a_general_name_of_devices_is_specified() {
+    assert!(defaults("gpu\nA100\n").contains(&"gpu A100-80GB".to_owned()));
+    assert!(!defaults("gpu\nA100-40GB\n").iter().any(|it| it.starts_with("gpu ")));
+}
