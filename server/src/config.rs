@@ -453,7 +453,8 @@ pub struct EstimateArguments {
     /// Output file. Default, or if -: standard output.
     #[arg(long)]
     pub out: Option<PathBuf>,
-    /// Exit with status 1 if a row is rejected or infeasible, or if a column is unknown.
+    /// Exit with status 1 if a row is rejected or infeasible, if a column is unknown, or if a column that states other values
+    /// than its default has an effect in no row.
     #[arg(long)]
     pub strict: bool,
 }

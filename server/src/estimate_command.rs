@@ -27,7 +27,8 @@ pub fn run(arguments: &EstimateArguments) -> anyhow::Result<ExitCode> {
         None => configurations::write(&table, estimate, std::io::stdout().lock())?,
     };
     report(&table, &summary, started.elapsed())?;
-    let is_clean = summary.infeasible.is_empty() && table.ignored().next().is_none();
+    let is_clean =
+        summary.infeasible.is_empty() && summary.without_effect.columns.is_empty() && table.ignored().next().is_none();
     Ok(if arguments.strict && !is_clean { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
@@ -46,11 +47,18 @@ fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
 
 fn report(table: &Table<'_>, summary: &Summary, elapsed: Duration) -> std::io::Result<()> {
     let mut out = std::io::stderr().lock();
-    let Summary { rows, feasible, infeasible } = summary;
+    let Summary { rows, feasible, infeasible, without_effect } = summary;
     let rate = *rows as f64 / elapsed.as_secs_f64().max(1e-9);
     writeln!(out, "{rows} rows, {feasible} feasible, {} infeasible; {rate:.0} rows per second", rows - feasible)?;
     for Obstacle { check: subject, rows, first, reason } in infeasible {
         writeln!(out, "infeasible by {subject}: {rows}, first in row {first}: {reason}")?;
+    }
+    if let Some((first, says)) = &without_effect.first {
+        let (cells, rows) = (without_effect.cells, without_effect.rows);
+        writeln!(out, "cells without effect: {cells} in {rows} rows, first in row {first}: {says}")?;
+    }
+    if !without_effect.columns.is_empty() {
+        writeln!(out, "columns without effect in all rows: {}", without_effect.columns.join(", "))?;
     }
     let ignored: Vec<String> = table.ignored().map(|name| format!("{name:?}")).collect();
     if !ignored.is_empty() {

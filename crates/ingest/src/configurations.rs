@@ -20,23 +20,31 @@ mod architecture;
 mod cells;
 mod column;
 mod configure;
+mod copies;
 mod defaults;
 mod degrees;
 mod error;
 mod heading;
+mod kernels;
 mod presets;
 mod records;
+mod suggestion;
+mod without_effect;
 
 pub use answer::{ANSWERS, Obstacle, Summary, write};
 pub use cells::Rejection;
 pub use column::{COLUMNS, Column, Holds, describe_columns, similar};
 pub use error::ConfigurationsError;
 pub use heading::ALIASES;
+pub use without_effect::StatedColumn;
 
 use csv::StringRecord;
 use planner::estimate::Configuration;
 
+use architecture::Origin;
 use cells::Cells;
+use column::{Facts, PresetParts};
+use configure::Finished;
 use heading::{Heading, Meaning};
 use presets::Presets;
 use records::{Record, Records};
@@ -65,6 +73,8 @@ pub struct Row {
     pub configuration: Result<Configuration, Rejection>,
     /// Values that the row does not state, for example "attention flash2; zero 1".
     pub defaults: String,
+    /// Columns that the row states. Empty if the row is rejected.
+    pub stated: Vec<StatedColumn>,
 }
 
 /// Reads the header of a table of configurations.
@@ -91,7 +101,8 @@ pub fn read(bytes: &[u8]) -> Result<Table<'_>, ConfigurationsError> {
     Ok(Table { header, columns, records, presets: Presets::new() })
 }
 
-/// Returns the known column at each position. The exact name of a column has priority over other names of it.
+/// Returns the known column at each position. The exact name of a column has priority over other names of it, which are
+/// copies.
 fn columns(header: &[String]) -> Result<Vec<Option<Heading>>, ConfigurationsError> {
     let meanings: Vec<Meaning> = header.iter().map(|name| heading::meaning(name)).collect();
     let is_exact: Vec<bool> = header.iter().map(|name| heading::is_exact(name)).collect();
@@ -108,7 +119,7 @@ fn columns(header: &[String]) -> Result<Vec<Option<Heading>>, ConfigurationsErro
                 return Err(ConfigurationsError::AmbiguousColumn { name: cells::quoted(name.trim()), choices });
             }
             Meaning::Known(heading) => match position(heading.column, true) {
-                Some(exact) if !is_exact[index] && exact != index => None,
+                Some(exact) if !is_exact[index] && exact != index => Some(Heading { is_copy: true, ..heading }),
                 exact => {
                     let first = exact.or_else(|| position(heading.column, false)).unwrap_or(index);
                     if first < index {
@@ -152,15 +163,24 @@ impl Table<'_> {
         (found..width).for_each(|_| cells.push_field(""));
         let malformed = |says: String| Err(Rejection { column: "cells", says });
         let known_cells = Cells { columns: &self.columns, record: &cells };
-        let configuration = if torn {
+        let finished = if torn {
             malformed("a quote is not closed".to_owned())
         } else if surplus || found < width {
             malformed(format!("{found} where the header has {width}"))
         } else {
             configure::configuration(known_cells, &self.presets)
         };
-        let defaults = configuration.as_ref().map(|it| defaults::used(known_cells, it)).unwrap_or_default();
-        Row { cells, configuration, defaults }
+        let (configuration, defaults, stated) = match finished {
+            Err(rejection) => (Err(rejection), String::new(), Vec::new()),
+            Ok(Finished { configuration, origin }) => {
+                let preset = if let Origin::Preset(parts) = origin { parts } else { PresetParts::default() };
+                let facts = Facts::new(known_cells, &configuration, preset);
+                let defaults = defaults::used(known_cells, &configuration, origin, &facts);
+                let stated = without_effect::stated(known_cells, &facts);
+                (Ok(configuration), defaults, stated)
+            }
+        };
+        Row { cells, configuration, defaults, stated }
     }
 }
 

@@ -113,21 +113,40 @@ pub fn estimate(configuration: &Configuration) -> Result<Estimate, Inconsistent>
         mfu: per_device / cluster.device.peak().get(),
         peak_memory,
         first_rank_memory: memory.first().copied().unwrap_or_default(),
-        bubble_fraction: (1.0 - time.active_time / capacity).max(0.0),
-        exposed_communication: time.exposed / capacity,
+        bubble_fraction: without_noise(1.0 - time.active_time / capacity),
+        exposed_communication: without_noise(time.exposed / capacity),
         infeasibility: excess.or(host_excess),
     })
 }
 
-/// Splits the layers: as stated, as usual in the framework, or else balanced by time.
-fn partition(configuration: &Configuration, table: &LayerTable<'_>, stages: u32) -> Result<Partition, Inconsistent> {
+/// Returns the layers of each stage, PP x VPP numbers: as stated, or else as usual in the framework. Returns `None` if the
+/// layers have no such split.
+pub fn layers_per_stage(configuration: &Configuration) -> Option<Vec<u32>> {
+    let stages = configuration.layout.pipeline.checked_mul(configuration.layout.chunks)?;
+    let partition = split(configuration, stages)?;
+    Some(partition.stages.iter().map(|stage| layers(stage)).collect())
+}
+
+/// Splits the layers as stated, or else as usual in the framework. Frameworks with equal stages have one layer more in the
+/// first stages if PP x VPP does not divide the layers.
+fn split(configuration: &Configuration, stages: u32) -> Option<Partition> {
     let Configuration { model, training, layers_per_stage, .. } = configuration;
+    if !layers_per_stage.is_empty() {
+        return Partition::stated(model, layers_per_stage);
+    }
+    // An estimate has stages without layers, where the framework has them. Plans have none.
+    let by_parameters = training.framework.stage_rule() == StageRule::ByParameters;
+    let blocks = by_parameters.then(|| Partition::cumulative_blocks(model, stages)).flatten();
+    blocks
+        .or_else(|| Partition::usual(model, stages, training.framework))
+        .or_else(|| Partition::with_ends_as_layers(model, stages, (0, 0)))
+}
+
+/// Splits the layers as [`split`] does. Several modules are balanced by time.
+fn partition(configuration: &Configuration, table: &LayerTable<'_>, stages: u32) -> Result<Partition, Inconsistent> {
+    let Configuration { model, layers_per_stage, .. } = configuration;
     if layers_per_stage.is_empty() {
-        // An estimate has stages without layers, where the framework has them. Plans have none.
-        let by_parameters = training.framework.stage_rule() == StageRule::ByParameters;
-        let blocks = by_parameters.then(|| Partition::cumulative_blocks(model, stages)).flatten();
-        return blocks
-            .or_else(|| Partition::usual(model, stages, training.framework))
+        return split(configuration, stages)
             .or_else(|| Partition::balanced(model, &table.weights(stages), stages))
             .ok_or_else(|| Inconsistent(format!("{stages} stages for {} layers", model.layers())));
     }
@@ -136,7 +155,7 @@ fn partition(configuration: &Configuration, table: &LayerTable<'_>, stages: u32)
         return Err(Inconsistent(format!("layers of {stated} stages are stated, PP x VPP is {stages}")));
     }
     let rule = || format!("the stages must have 1 layer or more, {} in all", model.layers());
-    Partition::stated(model, layers_per_stage).ok_or_else(|| Inconsistent(rule()))
+    split(configuration, stages).ok_or_else(|| Inconsistent(rule()))
 }
 
 /// Maximum stages x microbatches for simulating an uneven pipeline, which needs less than a
@@ -166,6 +185,12 @@ fn simulated(costs: &PipelineCosts, chunks: u32) -> Result<(ScheduleTime, Vec<Ra
 }
 
 const GIB: f64 = 1_073_741_824.0;
+
+/// Returns a share of the time, or 0 if it is rounding noise.
+fn without_noise(share: f64) -> f64 {
+    const NOISE: f64 = 1e-9;
+    if share < NOISE { 0.0 } else { share }
+}
 
 fn microbatch(configuration: &Configuration) -> MicrobatchLoad {
     let length = configuration.sequence_length;
@@ -260,7 +285,9 @@ fn check(configuration: &Configuration) -> Result<(), Inconsistent> {
         return refuse(format!("TP {tensor} x CP {context} x PP {pipeline} x DP {data} is not {devices} devices"));
     }
     for module in &model.modules {
-        if module.heads == 0 || (module.head_size.is_none() && !module.hidden.is_multiple_of(module.heads)) {
+        // Latent attention and a stated head size do not follow from the hidden size.
+        let is_derived = module.head_size.is_none() && module.latent.is_none();
+        if module.heads == 0 || (is_derived && !module.hidden.is_multiple_of(module.heads)) {
             return refuse(format!("{} heads do not divide the hidden size {}", module.heads, module.hidden));
         }
         if let Some((kind, count)) = module.sharded_heads().find(|(_, count)| !count.is_multiple_of(tensor)) {

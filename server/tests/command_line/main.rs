@@ -134,12 +134,17 @@ fn strict_estimates_fail_for_rejected_rows_and_unknown_columns() {
         ("model,gpu,n_gpus\nllama-2-7b,h100,8\n", true),
         ("model,gpu,n_gpus,tp\nllama-2-7b,h100,8,3\n", false),
         ("model,gpu,n_gpus,microbach\nllama-2-7b,h100,8,1\n", false),
+        ("model,gpu,n_gpus,top_k,cp_exchange\nllama-2-7b,h100,8,0,ring\n", true),
+        ("model,gpu,n_gpus,cp,cp_exchange\nllama-2-7b,h100,8,1,all_to_all\nllama-2-7b,h100,8,2,all_to_all\n", true),
+        ("model,gpu,n_gpus,tensor_overlap\nllama-2-7b,h100,8,0.5\n", false),
     ] {
         assert!(planscope(&["estimate", "-"], table).status.success());
         let strict = planscope(&["estimate", "-", "--strict"], table);
         assert_eq!(strict.status.success(), is_clean, "{table}");
         let messages = String::from_utf8(strict.stderr).unwrap();
         assert_eq!(table.contains("microbach"), messages.contains("did you mean microbatch?"), "{messages}");
+        let has_idle = table.contains("top_k") || table.contains("cp_exchange") || table.contains("tensor_overlap");
+        assert_eq!(has_idle, messages.contains("cells without effect: "), "{messages}");
     }
 }
 

@@ -5,10 +5,11 @@ use std::io;
 use planner::certainty::{self, Features};
 use planner::estimate::{Configuration, Estimate, Inconsistent};
 
+use super::without_effect::{self, StatedColumn};
 use super::{Rejection, Table};
 
 /// Columns appended after the input columns.
-pub const ANSWERS: [&str; 13] = [
+pub const ANSWERS: [&str; 14] = [
     "iteration_time_s",
     "iteration_time_low_s",
     "iteration_time_high_s",
@@ -22,6 +23,7 @@ pub const ANSWERS: [&str; 13] = [
     "feasible",
     "reason",
     "defaults",
+    "without_effect",
 ];
 
 /// Row counts of an estimated table.
@@ -33,6 +35,23 @@ pub struct Summary {
     pub feasible: u64,
     /// Infeasible rows grouped by their first failed check, most frequent first.
     pub infeasible: Vec<Obstacle>,
+    /// Cells that have no effect in their row.
+    pub without_effect: WithoutEffect,
+}
+
+/// Counts of stated cells that have no effect in their row.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct WithoutEffect {
+    /// Number of cells.
+    pub cells: u64,
+    /// Number of rows with such cells.
+    pub rows: u64,
+    /// Number of the first such row and its columns with reasons. The header is row 1.
+    pub first: Option<(u64, String)>,
+    /// Columns that state other values than their default, and have an effect in no row.
+    pub columns: Vec<&'static str>,
+    /// Columns that have an effect in a row.
+    used: Vec<&'static str>,
 }
 
 /// Rows that fail the same check.
@@ -71,8 +90,10 @@ pub fn write(
         let feasible = outcome.obstacle.is_none();
         let (check, reason) = outcome.obstacle.unwrap_or_default();
         let numbers = outcome.numbers.iter().map(String::as_str);
-        let feasibility = [if feasible { "true" } else { "false" }, &reason, &row.defaults];
+        let without_effect = without_effect::describe(&row.stated);
+        let feasibility = [if feasible { "true" } else { "false" }, &reason, &row.defaults, &without_effect];
         writer.write_record(row.cells.iter().chain(numbers).chain(feasibility)).map_err(closed)?;
+        summary.without_effect.count(&row.stated, summary.rows + 1, without_effect);
         if feasible {
             summary.feasible += 1;
         } else {
@@ -82,6 +103,27 @@ pub fn write(
     summary.infeasible.sort_by(|a, b| b.rows.cmp(&a.rows).then(a.first.cmp(&b.first)));
     writer.flush()?;
     Ok(summary)
+}
+
+impl WithoutEffect {
+    /// Counts the columns of a row.
+    fn count(&mut self, stated: &[StatedColumn], row: u64, description: String) {
+        for StatedColumn { column, without_effect, is_neutral } in stated {
+            let is_used = self.used.contains(column);
+            if without_effect.is_none() && !is_used {
+                self.used.push(column);
+                self.columns.retain(|unused| unused != column);
+            } else if without_effect.is_some() && !is_used && !is_neutral && !self.columns.contains(column) {
+                self.columns.push(column);
+            }
+        }
+        let cells = stated.iter().filter(|stated| stated.without_effect.is_some()).count();
+        if cells > 0 {
+            self.cells += cells as u64;
+            self.rows += 1;
+            self.first.get_or_insert((row, description));
+        }
+    }
 }
 
 impl Summary {

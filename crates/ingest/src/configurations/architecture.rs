@@ -8,7 +8,7 @@ use super::cells::{Cells, Rejection, quoted, refuse};
 use super::column::{
     BASE_BITS, BIAS, CAUSAL, CONTENT_SIZE, Column, DENSE_FFN, DENSE_LAYERS, EXPERT_FFN, EXPERTS_EVERY, FFN, FULL_EVERY,
     GATED, HEAD_SIZE, HEADS, HIDDEN, KV_HEADS, KV_RANK, LAYERS, LORA_RANK, LORA_TARGETS, MODEL, N_EXPERTS, NORM,
-    POSITIONS, PREDICTED_AHEAD, PRESET, QUERY_RANK, ROTARY_SIZE, ROUTER_SKEW, SEQ_LEN, SHARED_EXPERT_FFN,
+    POSITIONS, PREDICTED_AHEAD, PRESET, PresetParts, QUERY_RANK, ROTARY_SIZE, ROUTER_SKEW, SEQ_LEN, SHARED_EXPERT_FFN,
     TIED_EMBEDDINGS, TOP_K, VALUE_SIZE, VOCAB, WINDOW,
 };
 use super::presets::Presets;
@@ -16,12 +16,34 @@ use super::presets::Presets;
 /// Head size if the row gives only the hidden size.
 const HEAD_WIDTH: u32 = 128;
 
-/// Returns the model and the sequence length in tokens.
-pub(super) fn read(cells: Cells<'_>, presets: &Presets) -> Result<(Model, u32), Rejection> {
+/// Model of a row.
+#[derive(Debug, Clone)]
+pub(super) struct Architecture {
+    pub(super) model: Model,
+    /// Tokens of a sequence.
+    pub(super) length: u32,
+    pub(super) origin: Origin,
+}
+
+/// Where the values of the model that the row does not state come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// From the defaults of the columns. The row may name the model with a label.
+    Columns,
+    /// From a known model.
+    Preset(PresetParts),
+}
+
+/// Returns the model of a row.
+pub(super) fn read(cells: Cells<'_>, presets: &Presets) -> Result<Architecture, Rejection> {
     let length = cells.integer(SEQ_LEN)?.unwrap_or(2048);
-    let (name, mut module) = match preset(cells, presets)? {
-        Some(model) => (model.name.clone(), changed(cells, model.modules[0].clone(), length)?),
-        None => custom_module(cells, length)?,
+    let (name, mut module, origin) = if let Some(model) = preset(cells, presets)? {
+        let module = &model.modules[0];
+        let parts = PresetParts { has_experts: module.moe.is_some(), has_window: module.window.is_some() };
+        (model.name.clone(), changed(cells, module.clone(), length)?, Origin::Preset(parts))
+    } else {
+        let (name, module) = custom_module(cells, length)?;
+        (name, module, Origin::Columns)
     };
     if let Some(causal) = cells.flag(CAUSAL)? {
         module.mask = if causal { Mask::Causal } else { Mask::Full };
@@ -56,30 +78,62 @@ pub(super) fn read(cells: Cells<'_>, presets: &Presets) -> Result<(Model, u32), 
     }
     module.predicted_ahead = cells.integer(PREDICTED_AHEAD)?.unwrap_or(module.predicted_ahead);
     module.moe = moe(cells, module.moe)?;
-    if let (Some(width), Some(moe)) = (cells.integer(DENSE_FFN)?, &mut module.moe) {
+    dense_width(cells, &mut module, origin)?;
+    module.adapters = adapters(cells)?;
+    check(cells, &module)?;
+    check_layers(&module)?;
+    Ok(Architecture { model: Model { name, modules: vec![module] }, length, origin })
+}
+
+/// Sets the width of layers without experts. In a preset with experts, `ffn` and `dense_ffn` both are this width. Otherwise
+/// `ffn` is that of all layers, and `dense_ffn` replaces it in layers without experts.
+fn dense_width(cells: Cells<'_>, module: &mut Module, origin: Origin) -> Result<(), Rejection> {
+    let (stated, Some(moe)) = (cells.integer(DENSE_FFN)?, &mut module.moe) else { return Ok(()) };
+    if let (Origin::Preset(parts), Some(width), Some(ffn)) = (origin, stated, cells.integer(FFN)?)
+        && parts.has_experts
+        && width != ffn
+    {
+        return refuse(
+            DENSE_FFN,
+            format!("{width} contradicts ffn {ffn}: both are the width of layers without experts"),
+        );
+    }
+    if let Some(width) = stated {
         moe.expert_width = moe.expert_width.or(Some(module.ffn));
         module.ffn = width;
     }
-    module.adapters = adapters(cells)?;
-    check(cells, &module)?;
-    Ok((Model { name, modules: vec![module] }, length))
+    Ok(())
 }
 
-/// Returns the preset that the row names. If the row describes the model, `model` is only a label.
+/// Returns the known model that the row names. If the row states layers and hidden, an unknown name in `model` is a label.
 fn preset<'p>(cells: Cells<'_>, presets: &'p Presets) -> Result<Option<Cow<'p, Model>>, Rejection> {
-    let described = cells.text(LAYERS).is_some() && cells.text(HIDDEN).is_some();
-    for (column, label) in [(PRESET, false), (MODEL, described)] {
-        let Some(name) = cells.text(column) else { continue };
-        // A label is not compared with published models, whose layers would replace the defaults of the columns.
-        if label {
-            return Ok(presets.model_preset(name).map(Cow::Borrowed));
+    let is_described = cells.text(LAYERS).is_some() && cells.text(HIDDEN).is_some();
+    let found = |column: Column, name: &str| match presets.model(name) {
+        Ok(model) => Ok(model),
+        Err(known) => refuse(column, format!("{} is {known}; or give layers and hidden", quoted(name))),
+    };
+    match (cells.text(PRESET), cells.text(MODEL)) {
+        (None, None) => Ok(None),
+        (None, Some(name)) if is_described => Ok(presets.model(name).ok()),
+        (None, Some(name)) => found(MODEL, name).map(Some),
+        (Some(name), label) => {
+            let preset = found(PRESET, name)?;
+            let other = label.filter(|&label| label != name).and_then(|label| presets.model(label).ok());
+            match other.filter(|other| !is_same_shape(other, &preset)) {
+                Some(other) => refuse(MODEL, format!("{} contradicts preset {}", other.name, preset.name)),
+                None => Ok(Some(preset)),
+            }
         }
-        return match presets.model(name) {
-            Ok(model) => Ok(Some(model)),
-            Err(known) => refuse(column, format!("{} is none of {known}; or give layers and hidden", quoted(name))),
-        };
     }
-    Ok(None)
+}
+
+/// True if two models have layers of the same number and widths.
+fn is_same_shape(a: &Model, b: &Model) -> bool {
+    let shape = |model: &Model| {
+        let module = &model.modules[0];
+        (module.layers, module.hidden, module.heads, module.ffn, module.moe.map(|moe| (moe.experts, moe.expert_width)))
+    };
+    shape(a) == shape(b)
 }
 
 /// Applies the row's values to a preset module.
@@ -88,6 +142,8 @@ fn changed(cells: Cells<'_>, preset: Module, length: u32) -> Result<Module, Reje
     let kv_heads = if preset.kv_heads == preset.heads { heads } else { preset.kv_heads };
     // The position table must cover the training sequence length.
     let positions = if preset.learned_positions > 0 { preset.learned_positions.max(length) } else { 0 };
+    // A stated `ffn` changes layers without experts only.
+    let moe = preset.moe.map(|moe| Moe { expert_width: moe.expert_width.or(Some(preset.ffn)), ..moe });
     Ok(Module {
         layers: cells.integer(LAYERS)?.unwrap_or(preset.layers),
         hidden: cells.integer(HIDDEN)?.unwrap_or(preset.hidden),
@@ -98,6 +154,7 @@ fn changed(cells: Cells<'_>, preset: Module, length: u32) -> Result<Module, Reje
         gated: cells.flag(GATED)?.unwrap_or(preset.gated),
         vocab: cells.integer(VOCAB)?.unwrap_or(preset.vocab),
         learned_positions: positions,
+        moe,
         ..preset
     })
 }
@@ -217,6 +274,25 @@ fn check(cells: Cells<'_>, module: &Module) -> Result<(), Rejection> {
     }
     if !heads.is_multiple_of(kv_heads) {
         return refuse(KV_HEADS, format!("{kv_heads} does not divide {heads} heads"));
+    }
+    Ok(())
+}
+
+/// Checks that settings for some of the layers leave the others.
+fn check_layers(module: &Module) -> Result<(), Rejection> {
+    let layers = module.layers;
+    if let Some(window) = module.window
+        && window.full_every > layers
+    {
+        return refuse(FULL_EVERY, format!("{} exceeds {layers} layers", window.full_every));
+    }
+    let Some(moe) = module.moe else { return Ok(()) };
+    if moe.dense_layers >= layers {
+        return refuse(DENSE_LAYERS, format!("{} of {layers} layers leave no layer with experts", moe.dense_layers));
+    }
+    if moe.every > layers - moe.dense_layers {
+        let rest = layers - moe.dense_layers;
+        return refuse(EXPERTS_EVERY, format!("{} exceeds the {rest} layers after the dense ones", moe.every));
     }
     Ok(())
 }

@@ -4,6 +4,7 @@ use csv::StringRecord;
 
 use super::column::{Column, Holds, position};
 use super::heading::Heading;
+use super::suggestion::did_you_mean;
 
 /// Reason why a row is rejected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -30,17 +31,25 @@ pub(super) struct Cells<'t> {
 impl<'t> Cells<'t> {
     /// Returns the cell text; `None` if the column is missing or the cell is empty.
     pub(super) fn text(self, column: Column) -> Option<&'t str> {
-        let index = self.position(column)?;
-        self.record.get(index).map(str::trim).filter(|cell| !cell.is_empty())
+        self.stated(column).next().map(|(text, _)| text)
     }
 
-    fn position(self, column: Column) -> Option<usize> {
-        self.columns.iter().position(|heading| heading.is_some_and(|heading| heading.column == column.name))
+    /// Returns the texts of all cells of a column that are not empty, with their headings. The exact name is first.
+    pub(super) fn stated(self, column: Column) -> impl Iterator<Item = (&'t str, Heading)> {
+        let named = move |is_copy: bool| {
+            let at = move |(index, heading): (usize, &Option<Heading>)| {
+                let heading = heading.filter(|heading| heading.column == column.name && heading.is_copy == is_copy)?;
+                let text = self.record.get(index).map(str::trim).filter(|cell| !cell.is_empty())?;
+                Some((text, heading))
+            };
+            self.columns.iter().enumerate().filter_map(at)
+        };
+        named(false).chain(named(true))
     }
 
     /// Returns the factor from the unit in the header to the unit of the column.
     fn factor(self, column: Column) -> f64 {
-        self.position(column).and_then(|index| self.columns[index]).map_or(1.0, |heading| heading.factor)
+        self.stated(column).next().map_or(1.0, |(_, heading)| heading.factor)
     }
 
     /// Parses an integer in the column's range. Zero decimals (`8.0`) are accepted because data
@@ -80,10 +89,9 @@ impl<'t> Cells<'t> {
 
     pub(super) fn flag(self, column: Column) -> Result<Option<bool>, Rejection> {
         let Some(text) = self.text(column) else { return Ok(None) };
-        match text.to_lowercase().as_str() {
-            "true" | "yes" | "1" | "1.0" => Ok(Some(true)),
-            "false" | "no" | "0" | "0.0" => Ok(Some(false)),
-            _ => refuse(column, format!("{} is neither true nor false", quoted(text))),
+        match truth(text) {
+            None => refuse(column, format!("{} is neither true nor false", quoted(text))),
+            truth => Ok(truth),
         }
     }
 
@@ -91,13 +99,27 @@ impl<'t> Cells<'t> {
     pub(super) fn word(self, column: Column) -> Result<usize, Rejection> {
         let Some(text) = self.text(column) else { return Ok(0) };
         let terms = if let Holds::Word(terms) = column.holds { terms } else { &[] };
-        position(terms, text)
-            .map_or_else(|| refuse(column, format!("{} is none of {}", quoted(text), terms.join(", "))), Ok)
+        position(terms, text).map_or_else(
+            || {
+                let meant = did_you_mean(text, terms.iter().copied());
+                refuse(column, format!("{} is none of {}{meant}", quoted(text), terms.join(", ")))
+            },
+            Ok,
+        )
+    }
+}
+
+/// Returns the value of a cell that is true or false.
+pub(super) fn truth(text: &str) -> Option<bool> {
+    match text.to_lowercase().as_str() {
+        "true" | "yes" | "on" | "1" | "1.0" => Some(true),
+        "false" | "no" | "off" | "0" | "0.0" => Some(false),
+        _ => None,
     }
 }
 
 /// Parses a number, also with commas between groups of three digits: `131,072`.
-fn parse(text: &str) -> Option<f64> {
+pub(super) fn parse(text: &str) -> Option<f64> {
     let mut groups = text.split(',');
     let has_groups = text.contains(',')
         && groups.next().is_some_and(|first| (1..4).contains(&first.len()))

@@ -1,11 +1,13 @@
 //! The known columns: their list, types, and other words in cells.
 
+mod conditions;
 mod definitions;
 
 use std::fmt::Write;
 
 use super::heading;
 
+pub(super) use conditions::{Facts, PresetParts, Reason};
 pub(super) use definitions::*;
 
 /// A known column.
@@ -47,7 +49,7 @@ impl std::fmt::Display for Holds {
 }
 
 /// Other usual words in cells: (word, word of the column).
-const WORD_ALIASES: [(&str, &str); 49] = [
+const WORD_ALIASES: [(&str, &str); 75] = [
     ("rmsnorm", "rms"),
     ("layernorm", "layer"),
     ("rope", "rotary"),
@@ -97,6 +99,32 @@ const WORD_ALIASES: [(&str, &str); 49] = [
     ("triton", "flash1"),
     ("te", "cudnn"),
     ("eager", "unfused"),
+    ("flash_attn_2", "flash2"),
+    ("flash_attn2", "flash2"),
+    ("flash_attention2", "flash2"),
+    ("flashattention_2", "flash2"),
+    ("flashattention2", "flash2"),
+    ("flash_2", "flash2"),
+    ("flash_attn_v2", "flash2"),
+    ("flash_attn_3", "flash3"),
+    ("flash_attn3", "flash3"),
+    ("flash_attention3", "flash3"),
+    ("flashattention_3", "flash3"),
+    ("flashattention3", "flash3"),
+    ("flash_3", "flash3"),
+    ("flash_attn_v3", "flash3"),
+    ("flash_attention_1", "flash1"),
+    ("flash_attn_1", "flash1"),
+    ("flashattention_1", "flash1"),
+    ("fa1", "flash1"),
+    ("flash_attention", "flash"),
+    ("flash_attn", "flash"),
+    ("16_true", "fp16"),
+    ("fp16_true", "fp16"),
+    ("32_true", "fp32"),
+    ("1", "full"),
+    ("0", "none"),
+    ("bf_16", "bf16"),
 ];
 
 /// Returns the column that an unknown name differs from by one letter: another letter, one more, one

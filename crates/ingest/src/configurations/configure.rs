@@ -2,29 +2,40 @@
 
 use planner::cluster::{Cluster, presets};
 use planner::estimate::Configuration;
+use planner::model::Module;
 use planner::outcome::Layout;
 use planner::training::{
     AttentionKernel, ContextExchange, Execution, Fp8Recipe, Framework, GradientFormat, MasterWeights, MomentFormat,
     Optimizer, Precision, Recompute, RecomputedModule, Training,
 };
 
-use super::architecture;
+use super::architecture::{self, Architecture, Origin};
 use super::cells::{Cells, Rejection, quoted, refuse};
 use super::column::{
     ACTIVATION_OFFLOAD, ATTENTION, CHUNKED_LOSS, CP_BALANCED, CP_EXCHANGE, DATA_OVERLAP, DISPATCH_BY_NODE, DROPOUT,
     EXECUTION, EXPERT_OVERLAP, FP8_RECIPE, FP8_WEIGHTS, FRAMEWORK, FSDP, FUSED_WEIGHT_GRADIENTS, GRADIENTS,
     IN_PLACE_LOSS, LAYERS_PER_STAGE, MASTER_WEIGHTS, MEMORY_RESERVE_GIB, MOMENTS, OPTIMIZER, OPTIMIZER_OFFLOAD,
-    PARAMETER_OFFLOAD, PRECISION, RECOMPUTE, RECOMPUTE_LAYERS, RECOMPUTE_MODULES, SEND_OVERLAP, SEQUENCE_PARALLEL,
-    SHARD_DEGREE, TENSOR_OVERLAP, ZERO,
+    PARAMETER_OFFLOAD, PRECISION, RECOMPUTE, RECOMPUTE_LAYERS, RECOMPUTE_MODULES, ROUTER_SKEW, SEND_OVERLAP,
+    SEQUENCE_PARALLEL, SHARD_DEGREE, TENSOR_OVERLAP, ZERO,
 };
 use super::degrees::Degrees;
 use super::presets::Presets;
+use super::suggestion::did_you_mean;
+use super::{copies, kernels};
+
+/// A configuration with all defaults, and where its model comes from.
+#[derive(Debug, Clone)]
+pub(super) struct Finished {
+    pub(super) configuration: Configuration,
+    pub(super) origin: Origin,
+}
 
 /// Builds the configuration of a row and fills in defaults.
-pub(super) fn configuration(cells: Cells<'_>, presets: &Presets) -> Result<Configuration, Rejection> {
+pub(super) fn configuration(cells: Cells<'_>, presets: &Presets) -> Result<Finished, Rejection> {
+    copies::check(cells, presets)?;
     let degrees = Degrees::read(cells)?;
     let cluster = degrees.cluster(cells, presets)?;
-    let (mut model, sequence_length) = architecture::read(cells, presets)?;
+    let Architecture { mut model, length, origin } = architecture::read(cells, presets)?;
     let training = training(cells, degrees, &cluster)?;
     // Models from the time before fused attention were trained with dropout.
     let is_unfused = training.attention == AttentionKernel::Unfused;
@@ -32,7 +43,8 @@ pub(super) fn configuration(cells: Cells<'_>, presets: &Presets) -> Result<Confi
     for module in &mut model.modules {
         module.dropout = dropout.unwrap_or(module.dropout || is_unfused && !module.gated);
     }
-    degrees.check(&model.modules[0], sequence_length)?;
+    degrees.check(&model.modules[0], length)?;
+    check_skew(&model.modules[0], degrees.expert)?;
     if training.context_exchange == ContextExchange::AllToAll
         && !model.modules[0].supports_all_to_all(degrees.tensor, degrees.context)
     {
@@ -48,7 +60,32 @@ pub(super) fn configuration(cells: Cells<'_>, presets: &Presets) -> Result<Confi
     };
     let layers_per_stage = layers_per_stage(cells, degrees, model.layers())?;
     let global_batch = degrees.global_batch;
-    Ok(Configuration { model, cluster, training, layout, layers_per_stage, global_batch, sequence_length, items: 0 })
+    let configuration = Configuration {
+        model,
+        cluster,
+        training,
+        layout,
+        layers_per_stage,
+        global_batch,
+        sequence_length: length,
+        items: 0,
+    };
+    Ok(Finished { configuration, origin })
+}
+
+/// Checks the load of the rank with the most tokens. Even if every token has its experts there, the load is at most EP times
+/// the mean, and at most the number of experts divided by those of a token.
+fn check_skew(module: &Module, expert: u32) -> Result<(), Rejection> {
+    let Some(moe) = module.moe else { return Ok(()) };
+    let routed = f64::from(moe.experts) / f64::from(moe.top_k.max(1));
+    if moe.skew > f64::from(expert) {
+        return refuse(ROUTER_SKEW, format!("{} exceeds ep {expert}: a rank has at most ep times the mean", moe.skew));
+    }
+    if moe.skew > routed.max(1.0) {
+        let (experts, top_k) = (moe.experts, moe.top_k);
+        return refuse(ROUTER_SKEW, format!("{} exceeds {experts} experts / top_k {top_k}", moe.skew));
+    }
+    Ok(())
 }
 
 /// Reads the layers of each stage: numbers with any separator; `8*6` stands for six stages of 8 layers.
@@ -89,7 +126,11 @@ fn training(cells: Cells<'_>, degrees: Degrees, cluster: &Cluster) -> Result<Tra
     }
     let is_fsdp = cells.flag(FSDP)?.unwrap_or(false);
     let framework = framework(cells, is_fsdp)?;
+    if framework == Framework::Fsdp && cells.flag(FSDP)? == Some(false) {
+        return refuse(FSDP, "false contradicts the framework, which is FSDP");
+    }
     let zero = zero(cells, degrees, framework, is_fsdp)?;
+    let parameter_offload = parameter_offload(cells, zero)?;
     let has_fp8 = cluster.device.fp8_tflops.is_some();
     let recompute_layers = cells.integer(RECOMPUTE_LAYERS)?;
     if recompute_layers.is_some() && recompute != Recompute::Full {
@@ -102,7 +143,7 @@ fn training(cells: Cells<'_>, degrees: Degrees, cluster: &Cluster) -> Result<Tra
         recompute_layers,
         recompute_modules: recompute_modules(cells, recompute)?,
         activation_offload: cells.number(ACTIVATION_OFFLOAD)?.unwrap_or(0.0),
-        attention: attention(cells, framework, has_fp8)?,
+        attention: attention(cells, framework, cluster)?,
         // Megatron-LM overlaps sends with computation only with interleaving, and only since 2023.
         overlapped_sends: cells.flag(SEND_OVERLAP)?.unwrap_or(degrees.chunks > 1 && has_fp8),
         sequence_parallel: cells.flag(SEQUENCE_PARALLEL)?.unwrap_or(degrees.tensor > 1 && !replicates_norms),
@@ -117,11 +158,11 @@ fn training(cells: Cells<'_>, degrees: Degrees, cluster: &Cluster) -> Result<Tra
             framework.gradients()
         },
         precision,
-        fp8_recipe: fp8_recipe(cells, precision)?,
+        fp8_recipe: fp8_recipe(cells, precision, cluster)?,
         fp8_weights: fp8_weights(cells, precision)?,
         zero: Some(zero),
         shard_degree: shard_degree(cells, degrees, zero)?,
-        parameter_offload: parameter_offload(cells, zero)?,
+        parameter_offload,
         chunked_loss: cells.flag(CHUNKED_LOSS)?.unwrap_or(false),
         in_place_loss: cells.flag(IN_PLACE_LOSS)?.unwrap_or(false),
         fused_weight_gradients: cells
@@ -136,21 +177,46 @@ fn training(cells: Cells<'_>, degrees: Degrees, cluster: &Cluster) -> Result<Tra
         expert_overlap: cells.number(EXPERT_OVERLAP)?.unwrap_or(0.0),
         dispatch_by_node: cells.flag(DISPATCH_BY_NODE)?.unwrap_or(false),
         optimizer: Optimizer::ALL[cells.word(OPTIMIZER)?],
-        master_weights: MasterWeights::ALL[cells.word(MASTER_WEIGHTS)?],
+        master_weights: master_weights(cells)?,
         moments: MomentFormat::ALL[cells.word(MOMENTS)?],
-        optimizer_offload: cells.number(OPTIMIZER_OFFLOAD)?.unwrap_or(0.0),
+        optimizer_offload: optimizer_offload(cells, parameter_offload)?,
         execution: [None, Some(Execution::Eager), Some(Execution::Compiled), Some(Execution::CudaGraph)]
             [cells.word(EXECUTION)?],
         ..Training::default()
     })
 }
 
-fn fp8_recipe(cells: Cells<'_>, precision: Precision) -> Result<Option<Fp8Recipe>, Rejection> {
+fn fp8_recipe(cells: Cells<'_>, precision: Precision, cluster: &Cluster) -> Result<Option<Fp8Recipe>, Rejection> {
     let recipe = cells.word(FP8_RECIPE)?.checked_sub(1).map(|index| Fp8Recipe::ALL[index]);
     if recipe.is_some() && precision != Precision::Fp8 {
         return refuse(FP8_RECIPE, format!("needs {} fp8", PRECISION.name));
     }
+    if recipe == Some(Fp8Recipe::Mxfp8) && !kernels::has_block_scales(cluster) {
+        return refuse(
+            FP8_RECIPE,
+            format!("{} has no mxfp8, which needs B200, MI355X or a newer device", cluster.name),
+        );
+    }
     Ok(recipe)
+}
+
+/// Returns the format of the master weights. A precision such as `bf16-true` has none, unless the row states them.
+fn master_weights(cells: Cells<'_>) -> Result<MasterWeights, Rejection> {
+    let is_pure = cells.text(PRECISION).is_some_and(|text| text.to_lowercase().ends_with("true"));
+    let stated = MasterWeights::ALL[cells.word(MASTER_WEIGHTS)?];
+    Ok(if is_pure && cells.text(MASTER_WEIGHTS).is_none() { MasterWeights::None } else { stated })
+}
+
+/// Returns the share of the optimizer state in host memory. Offloaded parameters have the whole state there.
+fn optimizer_offload(cells: Cells<'_>, parameter_offload: bool) -> Result<f64, Rejection> {
+    let share = cells.number(OPTIMIZER_OFFLOAD)?;
+    match share.filter(|&share| parameter_offload && share < 1.0) {
+        Some(share) => refuse(
+            OPTIMIZER_OFFLOAD,
+            format!("{share} contradicts {} true, which offloads the whole optimizer state", PARAMETER_OFFLOAD.name),
+        ),
+        None => Ok(share.unwrap_or(0.0)),
+    }
 }
 
 fn fp8_weights(cells: Cells<'_>, precision: Precision) -> Result<bool, Rejection> {
@@ -182,12 +248,19 @@ fn framework(cells: Cells<'_>, is_fsdp: bool) -> Result<Framework, Rejection> {
     let Some(name) = cells.text(FRAMEWORK) else {
         return Ok(if is_fsdp { Framework::Fsdp } else { Framework::default() });
     };
-    match Framework::named(name) {
-        Some(framework) => Ok(framework),
-        None => {
-            refuse(FRAMEWORK, format!("{} is none of {}", quoted(name), Framework::ALL.map(Framework::id).join(", ")))
-        }
+    let plain: String = name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();
+    // Megatron-FSDP has the layers of Megatron-LM and the shards of FSDP.
+    let is_mixed = plain.contains("megatron") && plain.contains("fsdp");
+    if let Some(framework) = Framework::named(name).filter(|_| !is_mixed) {
+        return Ok(framework);
     }
+    let known = Framework::ALL.map(Framework::id);
+    let meant = if is_mixed {
+        "; Megatron-LM with sharded weights is megatron with zero 3".to_owned()
+    } else {
+        did_you_mean(name, known.into_iter())
+    };
+    refuse(FRAMEWORK, format!("{} is none of {}{meant}", quoted(name), known.join(", ")))
 }
 
 /// Returns the ZeRO stage. torchtitan keeps weights gathered and gradients unreduced in a pipeline,
@@ -202,11 +275,12 @@ fn zero(cells: Cells<'_>, degrees: Degrees, framework: Framework, is_fsdp: bool)
         && given.is_none()
         && replicated;
     Ok(match (is_fsdp || is_sharded_by_default, given) {
-        (true, _) if framework == Framework::Torchtitan && degrees.pipeline > 1 => 1,
+        (true, None | Some(1)) if framework == Framework::Torchtitan && degrees.pipeline > 1 => 1,
         (true, Some(stage)) if stage < 2 => {
             return refuse(ZERO, format!("{stage} contradicts fsdp true, which shards weights"));
         }
-        (true, _) => 3,
+        // Stage 2 is SHARD_GRAD_OP: weights stay gathered.
+        (true, stage) => stage.unwrap_or(3),
         (false, given) => given.unwrap_or(u32::from(replicated)),
     })
 }
@@ -262,10 +336,15 @@ fn parameter_offload(cells: Cells<'_>, zero: u32) -> Result<bool, Rejection> {
 }
 
 /// Returns the attention kernel, as the readers of job configurations do.
-fn attention(cells: Cells<'_>, framework: Framework, has_fp8: bool) -> Result<AttentionKernel, Rejection> {
-    Ok(match AttentionKernel::ALL.get(cells.word(ATTENTION)?.wrapping_sub(1)) {
-        None => framework.usual_attention(has_fp8),
+fn attention(cells: Cells<'_>, framework: Framework, cluster: &Cluster) -> Result<AttentionKernel, Rejection> {
+    let has_fp8 = cluster.device.fp8_tflops.is_some();
+    let kernel = match AttentionKernel::ALL.get(cells.word(ATTENTION)?.wrapping_sub(1)) {
+        None => return Ok(framework.usual_attention(has_fp8)),
         Some(AttentionKernel::Flash) => framework.fused_attention(has_fp8),
         Some(&kernel) => kernel,
-    })
+    };
+    match kernels::missing(kernel, cluster).filter(|_| cells.word(ATTENTION).is_ok_and(|word| word > 1)) {
+        Some(reason) => refuse(ATTENTION, format!("{} on {}: {reason}", kernel.title(), cluster.name)),
+        None => Ok(kernel),
+    }
 }

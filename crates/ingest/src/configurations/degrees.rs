@@ -95,7 +95,7 @@ impl Degrees {
         let (name, count) = counted(text);
         let preset = match presets.cluster(name) {
             Ok(preset) => preset,
-            Err(known) => return refuse(GPU, format!("{} is none of {known}", quoted(name))),
+            Err(known) => return refuse(GPU, format!("{} is {known}", quoted(name))),
         };
         let devices = [self.tensor, self.pipeline, self.context, self.data].map(u64::from);
         let devices = devices.into_iter().fold(1_u64, u64::saturating_mul);

@@ -9,6 +9,14 @@ pub(super) struct Heading {
     pub column: &'static str,
     /// Factor from the unit of the header to the unit of the column.
     pub factor: f64,
+    /// Another name of a column whose exact name is in the table too.
+    pub is_copy: bool,
+}
+
+impl Heading {
+    const fn new(column: &'static str, factor: f64) -> Self {
+        Self { column, factor, is_copy: false }
+    }
 }
 
 /// Meaning of a header cell.
@@ -117,7 +125,7 @@ const UNITS: [(&str, &[&str], f64); 11] = [
 pub(super) fn meaning(text: &str) -> Meaning {
     let text = text.trim();
     if let Some(column) = exact(text) {
-        return Meaning::Known(Heading { column, factor: 1.0 });
+        return Meaning::Known(Heading::new(column, 1.0));
     }
     let (name, unit) = split_unit(text);
     let plain = key(name);
@@ -129,7 +137,7 @@ pub(super) fn meaning(text: &str) -> Meaning {
         let several = AMBIGUOUS.iter().find(|(names, _)| names.contains(&plain.as_str()));
         return several.map_or(Meaning::Unknown, |(_, columns)| Meaning::Ambiguous(columns));
     };
-    let Some(unit) = unit else { return Meaning::Known(Heading { column, factor: 1.0 }) };
+    let Some(unit) = unit else { return Meaning::Known(Heading::new(column, 1.0)) };
     // Gb/s and GB/s differ by a factor of 8. Only the case of the letters distinguishes them.
     let unit = match unit {
         "Gb/s" => "gbit/s".to_owned(),
@@ -137,7 +145,7 @@ pub(super) fn meaning(text: &str) -> Meaning {
         _ => unit.replace(' ', "").to_ascii_lowercase(),
     };
     let known = UNITS.iter().find(|(name, columns, _)| *name == unit && columns.contains(&column));
-    known.map_or(Meaning::Unknown, |&(_, _, factor)| Meaning::Known(Heading { column, factor }))
+    known.map_or(Meaning::Unknown, |&(_, _, factor)| Meaning::Known(Heading::new(column, factor)))
 }
 
 /// True if the text is the name of a column.

@@ -7,10 +7,11 @@ use planner::cluster::presets::{ClusterPreset, clusters};
 use planner::model::presets::{ModelPreset, models};
 use planner::model::{Model, ModuleRole};
 
+use super::suggestion::did_you_mean;
 use crate::job_config;
 
 /// Alternative device names, normalized: without blanks, dashes, vendor and socket.
-const DEVICE_ALIASES: [(&str, &str); 45] = [
+const DEVICE_ALIASES: [(&str, &str); 47] = [
     ("a100", "a100-80gb"),
     ("a10080g", "a100-80gb"),
     ("a10040g", "a100-40gb"),
@@ -28,6 +29,8 @@ const DEVICE_ALIASES: [(&str, &str); 45] = [
     ("h2096gb", "h20"),
     ("a100pcie80gb", "a100-80gb-pcie"),
     ("a100pcie40gb", "a100-40gb-pcie"),
+    ("h100pcie80gb", "h100-pcie"),
+    ("h10080gbpcie", "h100-pcie"),
     ("v10016g", "v100-16gb"),
     ("v10032g", "v100-32gb"),
     ("a1024gb", "a10"),
@@ -58,6 +61,17 @@ const DEVICE_ALIASES: [(&str, &str); 45] = [
     ("huaweiascend910b", "ascend-910b"),
 ];
 
+/// Names of several devices, or of a variant without a preset: (normalized names, what the name is).
+const UNCLEAR_DEVICES: [(&[&str], &str); 4] = [
+    (&["v100"], "ambiguous: v100-16gb or v100-32gb"),
+    (
+        &["v100pcie", "v100pcie16gb", "v100pcie32gb"],
+        "a board without a preset: v100-16gb and v100-32gb are modules (SXM2) with NVLink",
+    ),
+    (&["a100pcie"], "ambiguous: a100-80gb-pcie or a100-40gb-pcie"),
+    (&["tpu"], "ambiguous: tpu-v5p or tpu-v6e"),
+];
+
 /// All presets, loaded once.
 #[derive(Debug, Clone)]
 pub(super) struct Presets {
@@ -70,13 +84,18 @@ impl Presets {
         Self { clusters: clusters(), models: models() }
     }
 
-    /// Finds a device preset. The error lists the available identifiers.
+    /// Finds a device preset. The error says what the name is instead: "none of ..." or "ambiguous: ...".
     pub(super) fn cluster(&self, name: &str) -> Result<&Cluster, String> {
         let wanted = device_key(name);
         let id = DEVICE_ALIASES.iter().find(|(alias, _)| *alias == wanted).map(|(_, id)| *id);
         let fits = |preset: &&ClusterPreset| Some(preset.id) == id || device_key(preset.id) == wanted;
         let found = self.clusters.iter().find(fits).map(|preset| &preset.cluster);
-        found.ok_or_else(|| listed(self.clusters.iter().map(|preset| preset.id)))
+        let ids = || self.clusters.iter().map(|preset| preset.id);
+        let several = || UNCLEAR_DEVICES.iter().find(|(names, _)| names.contains(&wanted.as_str()));
+        found.ok_or_else(|| match several() {
+            Some((_, says)) => (*says).to_owned(),
+            None => format!("none of {}{}", listed(ids()), did_you_mean(&wanted, ids())),
+        })
     }
 
     /// Finds the preset of a language model.
@@ -88,15 +107,21 @@ impl Presets {
     }
 
     /// Finds a language model by the name of a preset or of a published model, for example
-    /// `meta-llama/Llama-3.1-8B`. The error lists the identifiers of the presets.
+    /// `meta-llama/Llama-3.1-8B`. The error says what the name is instead: "none of ...".
     pub(super) fn model(&self, name: &str) -> Result<Cow<'_, Model>, String> {
         let preset = self.model_preset(name).map(Cow::Borrowed);
         // Names of the hub have hyphens where texts have blanks.
         let hub_name = name.split_whitespace().collect::<Vec<_>>().join("-");
         let published = || job_config::published_model(&hub_name).filter(is_language_model).map(Cow::Owned);
         let text = || self.models.iter().filter(|preset| is_language_model(&preset.model));
-        preset.or_else(published).ok_or_else(|| listed(text().map(|preset| preset.id)))
+        let ids = || text().map(|preset| preset.id);
+        preset.or_else(published).ok_or_else(|| format!("none of {}{}", listed(ids()), did_you_mean(name, ids())))
     }
+}
+
+/// True for the name of several devices that stands for the most usual of them: A100 for that with 80 GB.
+pub(super) fn is_general(name: &str) -> bool {
+    ["a100", "mi300"].contains(&device_key(name).as_str())
 }
 
 /// True for models without image or video input and output. Rows have no columns for images and
@@ -144,7 +169,8 @@ fn device_key(name: &str) -> String {
 }
 
 /// Words of a device name that name no device.
-const NEUTRAL: [&str; 9] = ["nvidia", "tesla", "geforce", "tensor", "core", "gpu", "gpus", "generation", "nvlink"];
+const NEUTRAL: [&str; 11] =
+    ["nvidia", "tesla", "geforce", "tensor", "core", "gpu", "gpus", "generation", "nvlink", "dgx", "hgx"];
 
 fn is_socket(word: &str) -> bool {
     word.strip_prefix("sxm").is_some_and(|number| number.chars().all(|c| c.is_ascii_digit()))
@@ -163,7 +189,19 @@ mod tests {
         let presets = Presets::new();
         for (names, id) in [
             (&["a100", "A100", "A100-80GB", "a100_80gb", "A100-SXM-80GB", "NVIDIA A100-SXM4-80GB"][..], "a100-80gb"),
-            (&["h100", "H100-SXM", "H100 SXM5", "nvidia-h100", "H100-80GB", "NVIDIA H100 80GB HBM3"], "h100"),
+            (
+                &[
+                    "h100",
+                    "H100-SXM",
+                    "H100 SXM5",
+                    "nvidia-h100",
+                    "H100-80GB",
+                    "NVIDIA H100 80GB HBM3",
+                    "DGX H100",
+                    "HGX H100",
+                ],
+                "h100",
+            ),
             (&["h800", "H800-SXM"], "h800"),
             (&["A100-40GB", "a100-sxm4-40gb"], "a100-40gb"),
             (&["a800"], "a800"),
@@ -171,7 +209,7 @@ mod tests {
             (&["h200", "H200-SXM-141GB"], "h200"),
             (&["b200"], "b200"),
             (&["gb200", "GB200-NVL72"], "gb200-nvl72"),
-            (&["H100 PCIe"], "h100-pcie"),
+            (&["H100 PCIe", "H100 PCIe 80GB", "NVIDIA H100 80GB PCIe"], "h100-pcie"),
             (&["NVIDIA A100-PCIE-40GB"], "a100-40gb-pcie"),
             (&["NVIDIA A100 80GB PCIe"], "a100-80gb-pcie"),
             (&["Tesla V100-SXM2-32GB", "V100 32GB"], "v100-32gb"),
@@ -188,8 +226,17 @@ mod tests {
                 assert_eq!(presets.cluster(name).ok(), expected.as_ref(), "{name}");
             }
         }
-        for name in ["", "h1000", "a100-pcie", "v100", "rtx 6000", "tpu"] {
+        for name in ["", "h1000", "rtx 6000"] {
             assert!(presets.cluster(name).unwrap_err().contains("a100-80gb, "), "{name}");
+        }
+        assert!(presets.cluster("h1000").unwrap_err().ends_with("; did you mean h100?"));
+        for (name, says) in [
+            ("Tesla V100", "ambiguous: v100-16gb or v100-32gb"),
+            ("V100-PCIE-16GB", "a board without a preset: v100-16gb and v100-32gb are modules (SXM2) with NVLink"),
+            ("a100-pcie", "ambiguous: a100-80gb-pcie or a100-40gb-pcie"),
+            ("TPU", "ambiguous: tpu-v5p or tpu-v6e"),
+        ] {
+            assert_eq!(presets.cluster(name).unwrap_err(), says);
         }
     }
 
@@ -227,5 +274,6 @@ mod tests {
         assert!((billions("Qwen/Qwen2.5-7B") - 7.616).abs() < 0.01);
         // A row has no column for images per sequence.
         assert!(presets.model("vlm-s").unwrap_err().contains("gpt-3-175b"));
+        assert!(presets.model("GPT-3").unwrap_err().ends_with("; did you mean gpt-3-175b?"));
     }
 }

@@ -1,7 +1,10 @@
 //! Tests with realistic tables and for each column.
 
 mod columns;
+mod contradictions;
+mod effects;
 mod names;
+mod stated_defaults;
 
 use planner::estimate::{Configuration, estimate};
 use planner::model::{Bias, Mask, Moe, Norm};
@@ -221,7 +224,7 @@ fn invalid_values_are_reported_by_column() {
         (&[("recompute", "some")], "recompute: \"some\" is none of none, selective, operators, full"),
         (&[("precision", "int4")], "precision: \"int4\" is none of bf16, fp16, fp8, fp32"),
         (&[("precision", "fp8")], "precision: A100-80GB has no fp8"),
-        (&[("gpu", "tpu")], "gpu: \"tpu\" is none of a100-80gb, "),
+        (&[("gpu", "tpu-v9")], "gpu: \"tpu-v9\" is none of a100-80gb, "),
         (&[("model", "gpt-9")], "model: \"gpt-9\" is none of llama-2-7b, "),
         (&[("model", "vlm-s")], "model: \"vlm-s\" is none of "),
         (&[("preset", "gpt-9"), ("layers", "8"), ("hidden", "512")], "preset: \"gpt-9\" is none of "),
@@ -289,7 +292,7 @@ fn similar_names_are_suggested() {
 fn defaults_are_listed() {
     let table = read(b"gpu,n_gpus,preset,framework,zero\nh100,8,llama-3-8b,torchtitan,3\n").unwrap();
     let defaults = table.rows().next().unwrap().defaults;
-    for term in ["attention flash2", "precision bf16", "data_overlap 1", "network_gb_per_s 50", "microbatch 1"] {
+    for term in ["attention flash2", "precision bf16", "data_overlap 1", "link_gb_per_s 450", "microbatch 1"] {
         assert!(defaults.split("; ").any(|it| it == term), "{term}: {defaults}");
     }
     assert!(!defaults.contains("gpu ") && !defaults.contains("zero ") && !defaults.contains("layers"), "{defaults}");
@@ -369,9 +372,9 @@ fn results_are_appended_to_three_rows() {
 fn rows_with_wrong_width_keep_their_order() {
     let (out, summary) = answered("tp,note,pp\n1,a\n1,b,1,2\n1,\"c,1\n1,d,1\n");
     let rows: Vec<&str> = out.lines().skip(1).collect();
-    assert_eq!(rows[0], "1,a,,,,,,,,,,,,false,cells: 2 where the header has 3,");
-    assert_eq!(rows[1], "1,b,1,,,,,,,,,,,false,cells: 4 where the header has 3,");
-    assert_eq!(rows[2], "1,\"\"\"c\",1,,,,,,,,,,,false,cells: a quote is not closed,");
+    assert_eq!(rows[0], "1,a,,,,,,,,,,,,false,cells: 2 where the header has 3,,");
+    assert_eq!(rows[1], "1,b,1,,,,,,,,,,,false,cells: 4 where the header has 3,,");
+    assert_eq!(rows[2], "1,\"\"\"c\",1,,,,,,,,,,,false,cells: a quote is not closed,,");
     assert!(rows[3].starts_with("1,d,1,"), "{out}");
     assert_eq!((summary.rows, summary.infeasible[0].rows), (4, 3));
     let table: Table<'_> = read(b"tp, Note ,pp,\n").unwrap();

@@ -26,9 +26,7 @@ fn simulated(configuration: &Configuration) -> (f64, f64) {
     let count = (configuration.global_batch / layout.data / layout.microbatch) as usize;
     let loads = vec![microbatch(configuration); count];
     let table = LayerTable::new(model, cluster, training, layout.tensor, &loads);
-    let stages = layout.pipeline * layout.chunks;
-    let partition =
-        Partition::even(model, stages).or_else(|| Partition::balanced(model, &table.weights(stages), stages)).unwrap();
+    let partition = Partition::stated(model, &layers_per_stage(configuration).unwrap()).unwrap();
     let replica_layout = ReplicaLayout { pipeline: layout.pipeline, data: layout.data, replica: 0 };
     let costs = table.pipeline(&partition, replica_layout, &(0..count).collect::<Vec<_>>());
     let (p, v) = (layout.pipeline as usize, layout.chunks as usize);
@@ -62,6 +60,25 @@ fn uneven_pipelines_agree_too() {
         assert!((time_ratio - 1.0).abs() < 0.02, "PP {pipeline} VPP {chunks} batch {batch}: {time_ratio}");
         assert!((memory_ratio - 1.0).abs() < 0.03, "PP {pipeline} VPP {chunks} batch {batch}: {memory_ratio}");
     }
+}
+
+/// The first stages have the remaining layers. A balanced split has fewer layers next to a large output head.
+#[test]
+fn uneven_stages_are_not_faster_than_balanced_ones() {
+    let natural = Configuration {
+        model: model("llama-3-8b").unwrap(),
+        cluster: planscope_core::cluster::Cluster { nodes: 5, ..cluster("a100-80gb").unwrap() },
+        ..configuration(5, 1, 1)
+    };
+    assert_eq!(layers_per_stage(&natural), Some(vec![7, 7, 6, 6, 6]));
+    let loads = [microbatch(&natural)];
+    let table = LayerTable::new(&natural.model, &natural.cluster, &natural.training, 8, &loads);
+    let best = Partition::balanced(&natural.model, &table.weights(5), 5).unwrap();
+    let best = best.stages.iter().map(|stage| layers(stage)).collect();
+    let balanced = Configuration { layers_per_stage: best, ..natural.clone() };
+    let time = |configuration: &Configuration| estimate(configuration).unwrap().iteration.secs();
+    let ratio = time(&natural) / time(&balanced);
+    assert!(ratio > 1.02, "{ratio}: {:?}", balanced.layers_per_stage);
 }
 
 #[test]

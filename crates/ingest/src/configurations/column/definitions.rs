@@ -30,9 +30,12 @@ pub(in crate::configurations) const GPU: Column =
 pub(in crate::configurations) const N_GPUS: Column = integer("n_gpus", 1, MAX_DEVICES, "tp x pp x cp x dp");
 pub(in crate::configurations) const GPUS_PER_NODE: Column =
     integer("gpus_per_node", 1, 256, "value in the preset, 8; n_gpus if smaller");
-pub(in crate::configurations) const MODEL: Column =
-    name("model", "a model preset; a label if layers and hidden are given", "none");
-pub(in crate::configurations) const PRESET: Column = name("preset", "a model preset; has priority over model", "none");
+pub(in crate::configurations) const MODEL: Column = name(
+    "model",
+    "a known model, whose values stated columns replace; a label if it is unknown and layers and hidden are given",
+    "none",
+);
+pub(in crate::configurations) const PRESET: Column = name("preset", "a known model; model is then a label", "none");
 pub(in crate::configurations) const LAYERS: Column = integer("layers", 1, 1024, "32");
 pub(in crate::configurations) const HIDDEN: Column = integer("hidden", 16, 131_072, "4096");
 pub(in crate::configurations) const HEADS: Column = integer("heads", 1, 1024, "hidden / 128, at least 1");
@@ -68,14 +71,14 @@ pub(in crate::configurations) const GATED: Column = flag("gated", "false");
 pub(in crate::configurations) const SEQ_LEN: Column = integer("seq_len", 1, 16_777_216, "2048");
 pub(in crate::configurations) const CAUSAL: Column = flag("causal", "true");
 pub(in crate::configurations) const N_EXPERTS: Column = integer("n_experts", 0, 1024, "0; 0 and 1 are a dense model");
-pub(in crate::configurations) const TOP_K: Column = integer("top_k", 0, 1024, "2; ignored for a dense model");
+pub(in crate::configurations) const TOP_K: Column = integer("top_k", 0, 1024, "2");
 pub(in crate::configurations) const EXPERT_FFN: Column = integer("expert_ffn", 16, 1_048_576, "ffn");
 pub(in crate::configurations) const SHARED_EXPERT_FFN: Column =
     integer("shared_expert_ffn", 0, 1_048_576, "0; all shared experts");
 pub(in crate::configurations) const DENSE_LAYERS: Column =
     integer("dense_layers", 0, 1023, "0; first layers without experts");
 pub(in crate::configurations) const ROUTER_SKEW: Column =
-    number("router_skew", 1.0, 1024.0, "1; most over mean tokens of an EP rank");
+    number("router_skew", 1.0, 1024.0, "1; most over mean tokens of an EP rank, at most ep");
 pub(in crate::configurations) const EXPERT_OVERLAP: Column =
     number("expert_overlap", 0.0, 1.0, "0; hidden share of the exchange");
 pub(in crate::configurations) const DISPATCH_BY_NODE: Column = flag("dispatch_by_node", "false; true as with DeepEP");
@@ -102,7 +105,8 @@ pub(in crate::configurations) const SEND_OVERLAP: Column =
     flag("send_overlap", "true if vpp > 1 and the device has fp8");
 pub(in crate::configurations) const OPTIMIZER: Column =
     word("optimizer", &["adam", "adam_8bit", "muon", "adafactor", "sgd"], "adam");
-pub(in crate::configurations) const MASTER_WEIGHTS: Column = word("master_weights", &["fp32", "half", "none"], "fp32");
+pub(in crate::configurations) const MASTER_WEIGHTS: Column =
+    word("master_weights", &["fp32", "half", "none"], "fp32; none with precision bf16-true or 16-true");
 pub(in crate::configurations) const MOMENTS: Column = word("moments", &["fp32", "bf16", "fp8"], "fp32");
 pub(in crate::configurations) const OPTIMIZER_OFFLOAD: Column =
     number("optimizer_offload", 0.0, 1.0, "0; share in host memory");
@@ -113,8 +117,11 @@ pub(in crate::configurations) const CP: Column = integer("cp", 1, MAX_DEVICES, "
 pub(in crate::configurations) const EP: Column = integer("ep", 1, MAX_DEVICES, "1");
 pub(in crate::configurations) const ETP: Column = integer("etp", 1, 64, "tp; or 1: whole experts");
 pub(in crate::configurations) const VPP: Column = integer("vpp", 1, 1024, "1");
-pub(in crate::configurations) const LAYERS_PER_STAGE: Column =
-    name("layers_per_stage", "pp x vpp numbers, such as 7 8*6 9", "as the framework splits the layers");
+pub(in crate::configurations) const LAYERS_PER_STAGE: Column = name(
+    "layers_per_stage",
+    "pp x vpp numbers, such as 7 8*6 9",
+    "as the framework splits the layers; otherwise the first stages have one more",
+);
 pub(in crate::configurations) const MICROBATCH: Column = integer("microbatch", 1, 65_536, "1");
 pub(in crate::configurations) const GLOBAL_BATCH: Column =
     integer("global_batch", 1, 1_048_576, "dp x microbatch x 4 x pp");
@@ -132,7 +139,7 @@ pub(in crate::configurations) const CHUNKED_LOSS: Column = flag("chunked_loss", 
 pub(in crate::configurations) const IN_PLACE_LOSS: Column = flag("in_place_loss", "false");
 pub(in crate::configurations) const PARAMETER_OFFLOAD: Column = flag("parameter_offload", "false; needs zero 3");
 pub(in crate::configurations) const PRECISION: Column = word("precision", &["bf16", "fp16", "fp8", "fp32"], "bf16");
-pub(in crate::configurations) const FSDP: Column = flag("fsdp", "false");
+pub(in crate::configurations) const FSDP: Column = flag("fsdp", "false; true means zero 3 if zero is not stated");
 pub(in crate::configurations) const FRAMEWORK: Column = name(
     "framework",
     "megatron, megatron_deepspeed, torchtitan, fsdp, nanotron, hugging_face, deepspeed or internevo",
@@ -143,7 +150,7 @@ pub(in crate::configurations) const EXECUTION: Column =
 pub(in crate::configurations) const ATTENTION: Column = word(
     "attention",
     &["default", "flash", "unfused", "flash1", "flash2", "flash3", "cudnn"],
-    "by framework, device and recompute",
+    "by framework and device",
 );
 pub(in crate::configurations) const DROPOUT: Column =
     flag("dropout", "true if attention is unfused and the model is not gated");

@@ -46,7 +46,6 @@ fn a_framework_can_name_the_stage_of_zero() {
     );
     assert_eq!(stage(&[("dp", "8"), ("framework", "torchtitan")]), Ok((Framework::Torchtitan, 3)));
     assert_eq!(stage(&[("dp", "8"), ("framework", "FSDP2"), ("zero", "2")]), Ok((Framework::Fsdp, 2)));
-    assert_eq!(stage(&[("dp", "8"), ("framework", "fsdp"), ("fsdp", "false")]), Ok((Framework::Fsdp, 1)));
     assert_eq!(stage(&[("zero", "ZeRO-4")]), Err("zero: \"ZeRO-4\" is none of 0 to 3".to_owned()));
 }
 
