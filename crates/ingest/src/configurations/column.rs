@@ -135,7 +135,7 @@ fn plain(text: &str) -> String {
 }
 
 /// All known columns.
-pub const COLUMNS: [Column; 83] = [
+pub const COLUMNS: [Column; 85] = [
     GPU,
     N_GPUS,
     GPUS_PER_NODE,
@@ -210,6 +210,8 @@ pub const COLUMNS: [Column; 83] = [
     SHARD_DEGREE,
     CHUNKED_LOSS,
     IN_PLACE_LOSS,
+    GROUPED_EXPERTS,
+    UNSHARDED_GRADIENTS,
     PARAMETER_OFFLOAD,
     FUSED_WEIGHT_GRADIENTS,
     TENSOR_OVERLAP,
