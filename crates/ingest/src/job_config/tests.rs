@@ -1,3 +1,4 @@
+mod branches;
 mod command_lines;
 mod commands;
 mod families;
