@@ -8,7 +8,7 @@ use super::expand::{Variables, braced, replace};
 pub(super) struct Branches {
     open: Vec<Branch>,
     /// Value of the conditions before `then`, while they are read.
-    condition: Option<Option<bool>>,
+    condition: Chain,
     /// Value of the commands before `&&` or `||`.
     chain: Chain,
 }
@@ -123,7 +123,7 @@ impl Branches {
         if let Some(branch) = self.open.last_mut().filter(|_| separator == Separator::NextCase) {
             branch.expects_pattern = branch.kind == Kind::Case;
         }
-        if let Some(value) = &mut self.condition
+        if let Chain::Tested(value) = &mut self.condition
             && matches!(separator, Separator::And | Separator::Or)
         {
             let next = decide(part, variables);
@@ -140,11 +140,12 @@ impl Branches {
                     } else if let Some(branch) = self.open.last_mut() {
                         branch.runs = if branch.ran == Some(true) { Some(false) } else { None };
                     }
-                    self.condition = Some(decide(after, variables));
+                    self.condition = Chain::Tested(decide(after, variables));
                     return self.live(after);
                 }
                 "then" => {
-                    let value = self.condition.take().flatten();
+                    let value =
+                        if let Chain::Tested(value) = std::mem::take(&mut self.condition) { value } else { None };
                     if let Some(branch) = self.open.last_mut() {
                         branch.select(value);
                     }
@@ -239,8 +240,8 @@ impl Branches {
 
     /// Returns a part, and whether it is in a branch that is not decided; `None` if a branch around it does not run.
     fn live<'a>(&self, part: &'a str) -> Option<(&'a str, bool)> {
-        let runs = self.open.iter().fold(Some(true), |runs, branch| and(runs, branch.runs));
-        (runs != Some(false)).then_some((part, runs.is_none()))
+        let is_dead = self.open.iter().any(|branch| branch.runs == Some(false));
+        (!is_dead).then_some((part, self.open.iter().any(|branch| branch.runs.is_none())))
     }
 }
 
@@ -307,7 +308,7 @@ fn conditional(text: &str, variables: &Variables) -> Option<(usize, Option<bool>
         match (chain, separator, echoed) {
             (None, Separator::Next, None) if is_condition(part) => chain = Some(decide(part, variables)),
             (Some(value), Separator::And, None) if is_condition(part) => {
-                chain = Some(and(value, decide(part, variables)))
+                chain = Some(and(value, decide(part, variables)));
             }
             (Some(value), Separator::And | Separator::Or, Some(text)) => {
                 let runs = if separator == Separator::And { value } else { value.map(|value| !value) };

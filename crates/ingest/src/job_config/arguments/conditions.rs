@@ -112,7 +112,7 @@ fn expression(tokens: &[Token]) -> Option<bool> {
         |signs: [&'static str; 2]| move |token: &Token| !token.is_quoted && signs.contains(&token.text.as_str());
     let any = tokens.split(is_sign(["||", "-o"])).map(|all| {
         let values = all.split(is_sign(["&&", "-a"])).map(comparison);
-        values.reduce(|left, right| and(left, right)).flatten()
+        values.reduce(and).flatten()
     });
     any.reduce(or).flatten()
 }
@@ -139,8 +139,7 @@ fn comparison(tokens: &[Token]) -> Option<bool> {
     let texts: Vec<&str> = tokens.iter().map(|token| token.text.as_str()).collect();
     match texts.as_slice() {
         ["!", ..] => comparison(&tokens[1..]).map(|value| !value),
-        [word] => Some(!word.is_empty()),
-        ["-n", word] => Some(!word.is_empty()),
+        [word] | ["-n", word] => Some(!word.is_empty()),
         ["-z", word] => Some(word.is_empty()),
         [left, operator, right] => {
             let is_quoted = tokens[2].is_quoted;
