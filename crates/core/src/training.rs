@@ -124,6 +124,14 @@ pub struct Training {
     /// padding).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub in_place_loss: bool,
+    /// The routed experts of a layer run as grouped products, also in a framework that loops over them (`grouped_mm` of
+    /// transformers 5).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub grouped_experts: bool,
+    /// Between the microbatches of a step, gradients are unsharded and in the format of the weights (`no_sync` of FSDP). They
+    /// are reduced and sharded after the last one. Without effect below ZeRO 2.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unsharded_gradients: bool,
     /// Framework whose kernels, buffers and host overhead are assumed.
     #[serde(default, skip_serializing_if = "is_default")]
     pub framework: Framework,
@@ -215,6 +223,13 @@ impl Training {
         if self.offloads_parameters() { 1.0 } else { self.optimizer_offload }
     }
 
+    /// Returns whether the sharded gradients are in host memory: `DeepSpeed` keeps them next to the offloaded optimizer from
+    /// ZeRO 2 on, whatever share of the optimizer is offloaded.
+    pub fn offloads_gradients(&self) -> bool {
+        let is_deepspeed = matches!(self.framework, Framework::Deepspeed | Framework::MegatronDeepspeed);
+        self.offloads_parameters() || (is_deepspeed && self.zero_stage() >= 2 && self.optimizer_offload > 0.0)
+    }
+
     /// Number of `replicas` over which ZeRO shards: the largest divisor up to the shard degree.
     pub fn shards(&self, replicas: u32) -> u32 {
         let replicas = replicas.max(1);
@@ -297,6 +312,8 @@ impl Default for Training {
             dispatch_by_node: false,
             chunked_loss: false,
             in_place_loss: false,
+            grouped_experts: false,
+            unsharded_gradients: false,
             fp8_recipe: None,
             fp8_weights: false,
             framework: Framework::default(),

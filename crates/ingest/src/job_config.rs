@@ -55,6 +55,7 @@ mod maxtext;
 mod megatron;
 mod megatron_ignored;
 mod megatron_layers;
+mod megatron_parts;
 mod megatron_stages;
 mod megatron_yaml;
 mod mixed;
@@ -76,6 +77,7 @@ mod scenario;
 mod settings;
 mod similar;
 mod slime;
+mod tokenizers;
 mod torchtitan;
 mod torchtune;
 mod transformers;
@@ -217,6 +219,9 @@ fn build(
     let mut model = model(format, &mut settings, stated, &mut keys)?;
     if let Some(layers) = settings.layers {
         model.set_layers(layers);
+    }
+    if format.is_transformers() || format == ConfigFormat::HuggingFaceModel {
+        transformers::complete_model(&model, model_keys.as_mut(), &mut keys, &mut settings);
     }
     if let Some(model_keys) = model_keys {
         keys.absorb_file(model_keys);

@@ -10,6 +10,7 @@ pub use memory::RankMemory;
 
 use crate::compare::IterationTotals;
 use crate::outcome::Layout;
+use planscope_core::action::Schedule;
 use planscope_core::cluster::Cluster;
 use planscope_core::model::Model;
 use planscope_core::training::{ContextExchange, Precision, StageRule, Training};
@@ -88,10 +89,12 @@ pub fn estimate(configuration: &Configuration) -> Result<Estimate, Inconsistent>
     let dealt = layout.chunks == 1 || microbatches.is_multiple_of(layout.pipeline);
     let cells = u64::from(stages) * u64::from(microbatches);
     let costs = table.pipeline(&partition, replica_layout, &[0]);
-    let (time, memory) = if (even && model.modules.len() == 1 && dealt) || cells > MAX_CELLS {
+    let flush = training.microbatches_per_flush.filter(|&flush| flush < microbatches && layout.pipeline > 1);
+    let is_closed = flush.is_none() && ((even && model.modules.len() == 1 && dealt) || cells > MAX_CELLS);
+    let (time, memory) = if is_closed {
         (schedule_time(&costs, microbatches), memory::peaks(&costs, layout.chunks, microbatches))
     } else {
-        simulated(&costs.repeated(microbatches as usize), layout.chunks)?
+        simulated(&costs.repeated(microbatches as usize), layout.chunks, flush)?
     };
     let iteration = time.end.secs().max(1e-9);
     let devices = f64::from(cluster.devices());
@@ -103,7 +106,7 @@ pub fn estimate(configuration: &Configuration) -> Result<Estimate, Inconsistent>
     let limit = cluster.device.memory_gib - training.memory_reserve_gib;
     let peak = peak_memory.total() / GIB;
     let per_device = flops / iteration / devices;
-    let host = memory::host_peak(&costs, layout.chunks, microbatches) / GIB;
+    let host = memory::host_peak(&costs, layout.chunks, flush.unwrap_or(microbatches)) / GIB;
     let host_excess = cluster.host_excess(host * f64::from(cluster.devices_per_node));
     let excess = (peak > limit).then(|| format!("rank {rank} needs {peak:.1} GiB; {limit:.1} GiB available"));
     Ok(Estimate {
@@ -166,10 +169,17 @@ fn layers(stage: &[planscope_cost::cost::partition::LayerRange]) -> u32 {
     stage.iter().map(planscope_cost::cost::partition::LayerRange::len).sum()
 }
 
-/// Simulates a pipeline with uneven stages or microbatch groups.
-fn simulated(costs: &PipelineCosts, chunks: u32) -> Result<(ScheduleTime, Vec<RankMemory>), Inconsistent> {
+/// Simulates a pipeline with uneven stages or microbatch groups, or one that drains after `flush` microbatches.
+fn simulated(
+    costs: &PipelineCosts,
+    chunks: u32,
+    flush: Option<u32>,
+) -> Result<(ScheduleTime, Vec<RankMemory>), Inconsistent> {
     let (p, m) = (costs.ranks(), costs.microbatches());
-    let schedule = if chunks > 1 { interleaved(p, chunks as usize, m, Grouping::Balanced) } else { one_f_one_b(p, m) };
+    let pass = flush.map_or(m, |flush| flush as usize).max(1);
+    let order = |m| if chunks > 1 { interleaved(p, chunks as usize, m, Grouping::Balanced) } else { one_f_one_b(p, m) };
+    let later = (pass..m).step_by(pass).map(|first| order(pass.min(m - first)));
+    let schedule = later.fold(order(pass.min(m)), Schedule::then);
     let execution = execute(&schedule, costs).map_err(|deadlock| Inconsistent(deadlock.to_string()))?;
     let mut totals = IterationTotals::default();
     totals.add_replica(&schedule, costs, 1);

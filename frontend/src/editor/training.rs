@@ -96,6 +96,8 @@ pub(super) fn TrainingSection() -> impl IntoView {
                 <p class="hint">"The framework sets kernels (fused or eager), memory of the loss and host time. \u{201c}Execution\u{201d} overrides the kernels."</p>
                 <CheckField pointer="/training/chunked_loss" label="Loss in chunks, without stored logits (as Liger-Kernel)" />
                 <CheckField pointer="/training/in_place_loss" label="Loss in place, one copy of the logits (as verl without padding)" />
+                <CheckField pointer="/training/unsharded_gradients" label="Unsharded gradients between microbatches (FSDP without synchronization)" />
+                <CheckField pointer="/training/grouped_experts" label="Experts as grouped products (as transformers 5)" />
                 <h4>"Further degrees"</h4>
                 <NumberField pointer="/training/context_parallel" label="Context parallel" unit="CP" min=1.0 max=1024.0 placeholder="1" free=FreeSetting::ContextParallel />
                 <CheckField pointer="/training/context_balanced" label="Balanced causal attention (CP)" when_absent=true />
@@ -292,6 +294,8 @@ const ADVANCED: [&str; 26] = [
     "/training/fp8_weights",
     "/training/chunked_loss",
     "/training/in_place_loss",
+    "/training/grouped_experts",
+    "/training/unsharded_gradients",
     "/training/gradients",
     "/training/fused_weight_gradients",
     "/training/tensor_overlap",

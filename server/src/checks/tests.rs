@@ -72,8 +72,8 @@ fn edited_files(texts: &[&str], change: &Change) -> (Vec<String>, Vec<String>) {
 #[test]
 fn a_changed_key_is_replaced_in_its_section() {
     let (settings, file) = edited(JOB, &change(layout(1, 1, 16, 2), &[("/training/recompute", json!("operators"))]));
-    assert_eq!(settings, ["mode = \"selective\""]);
-    assert_eq!(file, JOB.replace("mode = \"full\"", "mode = \"selective\""));
+    assert_eq!(settings, ["mode = \"selective\"", "[activation_checkpoint] selective_ac_option = \"op\""]);
+    assert!(file.contains("mode = \"selective\"") && file.contains("selective_ac_option = \"op\""), "{file}");
 }
 
 /// Without a global batch in the file, fewer sequences per replica change it. The edit states it.
@@ -129,14 +129,15 @@ fn torchtitan_arguments_are_edited() {
                    --training.seq_len 8192 --activation_checkpoint.mode full\n";
     let full = change(layout(1, 1, 16, 2), &[("/training/recompute", json!("operators"))]);
     let (settings, file) = edited(command, &full);
-    assert_eq!(settings, ["--activation_checkpoint.mode selective"]);
-    assert_eq!(file, command.replace("mode full", "mode selective"));
+    assert_eq!(settings, ["--activation_checkpoint.mode selective", "--activation_checkpoint.selective_ac_option op"]);
+    assert!(file.contains("--activation_checkpoint.mode selective"), "{file}");
     let (settings, file) = edited(command, &change(layout(2, 1, 8, 2), &[("/layout/tensor", json!(2))]));
     assert_eq!(settings, ["--parallelism.tensor_parallel_degree 2", "--training.global_batch_size 32"]);
     assert!(file.contains("--training.local-batch-size=2 --"), "{file}");
     let files = [JOB, "torchrun -m torchtitan.train --job.config_file job.toml --activation_checkpoint.mode none\n"];
     let (settings, files) = edited_files(&files, &full);
-    assert_eq!(settings, ["mode = \"selective\"", "--activation_checkpoint.mode selective"]);
+    assert!(settings.iter().any(|setting| setting == "mode = \"selective\""), "{settings:?}");
+    assert!(settings.iter().any(|setting| setting.contains("selective_ac_option")), "{settings:?}");
     assert!(files[1].contains("--activation_checkpoint.mode selective"), "{}", files[1]);
 }
 

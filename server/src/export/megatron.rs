@@ -248,7 +248,7 @@ fn training(scenario: &Scenario, planned: &Planned, module: &Module) -> Vec<Stri
     }
     if training.data_overlap > 0.0 {
         lines.push("--overlap-grad-reduce".to_owned());
-        if training.zero_stage() >= 1 {
+        if training.zero_stage() >= 1 && training.data_overlap >= 1.0 {
             lines.push("--overlap-param-gather".to_owned());
         }
     }

@@ -214,7 +214,12 @@ fn overlap(scenario: &Scenario, all: &mut Vec<Proposal>) {
     let has_option = framework.is_hugging_face() || matches!(framework, Framework::Megatron | Framework::Torchtitan);
     if has_option && training.data_overlap < 1.0 && scenario.cluster.devices() > replica {
         let fields = [("/training/data_overlap", json!(1.0))];
-        all.push(proposal(ChangeKind::Training, "overlap of gradient communication", &fields));
+        let title = if training.data_overlap > 0.0 {
+            "overlap of gradient communication and of the gathering of weights"
+        } else {
+            "overlap of gradient communication"
+        };
+        all.push(proposal(ChangeKind::Training, title, &fields));
     }
     let best = training.framework.tensor_overlap().filter(|&overlap| overlap > training.tensor_overlap);
     if let Some(overlap) = best.filter(|_| layout.tensor.is_none_or(|tensor| tensor > 1)) {

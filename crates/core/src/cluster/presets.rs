@@ -43,6 +43,15 @@ pub fn lacks_bf16(cluster: &Cluster) -> bool {
     cluster.name.starts_with("V100-")
 }
 
+/// True if the matrix units of a device preset have no fp8 with scales per block of 32 values.
+pub fn lacks_mxfp8(cluster: &Cluster) -> bool {
+    let older = ["H100", "H800", "H200", "H20", "L40S", "L20", "L4", "RTX 4090", "RTX 6000 Ada", "MI300X", "MI325X"];
+    let is = |name: &&str| {
+        cluster.name.strip_prefix(*name).is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '-']))
+    };
+    cluster.device.fp8_tflops.is_none() || older.iter().any(is)
+}
+
 /// Returns the cluster preset with this identifier.
 pub fn cluster(id: &str) -> Option<Cluster> {
     clusters().into_iter().find(|preset| preset.id == id).map(|preset| preset.cluster)

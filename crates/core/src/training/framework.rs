@@ -375,6 +375,9 @@ impl Training {
         if self.in_place_loss {
             profile.logit_bytes = IN_PLACE_LOGIT_BYTES;
         }
+        if self.grouped_experts {
+            profile.experts = Experts::Together;
+        }
         let (kernels, host_us) = match self.execution {
             None => return profile,
             Some(Execution::Eager) => (Kernels::Eager, profile.host_us),

@@ -11,7 +11,8 @@ pub struct StateBytes {
     pub gradients: f64,
     /// Master weights and moments on the device, and what the update allocates.
     pub optimizer: f64,
-    /// Master weights and moments in host memory, with offload of parameters also weights and gradients.
+    /// Master weights and moments in host memory, with offload of parameters also weights and gradients, with the offload
+    /// of `DeepSpeed` from ZeRO 2 on also gradients.
     pub host: f64,
 }
 
@@ -29,14 +30,16 @@ impl StateBytes {
         let master = if shards_masters_alone(training) { master - training.width() } else { master };
         let state = (master + training.moment_bytes()) / share(1);
         let (weights, gradients) = (training.width() / share(3), training.gradients.bytes() / share(2) + copy);
+        let unsharded = if training.unsharded_gradients && stage >= 2 && shards > 1.0 { training.width() } else { 0.0 };
         if training.offloads_parameters() {
-            return Self { weights: 0.0, gradients: 0.0, optimizer: 0.0, host: weights + gradients + state };
+            return Self { weights: 0.0, gradients: unsharded, optimizer: 0.0, host: weights + gradients + state };
         }
+        let (gradients, on_host) = if training.offloads_gradients() { (0.0, gradients) } else { (gradients, 0.0) };
         Self {
             weights,
-            gradients,
+            gradients: gradients + unsharded,
             optimizer: state * (1.0 - training.optimizer_offload) + training.profile().update_bytes / share(1),
-            host: state * training.optimizer_offload,
+            host: state * training.optimizer_offload + on_host,
         }
     }
 
@@ -100,6 +103,37 @@ mod tests {
         }
         let pure = Training { master_weights: MasterWeights::None, framework: Framework::Fsdp, ..Training::default() };
         assert!((StateBytes::new(&Training { zero: Some(3), ..pure }, 4.0).total() - 3.5).abs() < 1e-12);
+    }
+
+    /// FSDP without synchronization between microbatches holds whole gradients next to the shards.
+    #[test]
+    fn unsharded_gradients_have_the_format_of_the_weights() {
+        let gradients = |zero, unsharded_gradients| {
+            let training = Training { zero: Some(zero), unsharded_gradients, ..Training::default() };
+            StateBytes::new(&training, 4.0).gradients
+        };
+        assert!((gradients(3, true) - 3.0).abs() < 1e-12 && (gradients(3, false) - 1.0).abs() < 1e-12);
+        assert!((gradients(2, true) - 3.0).abs() < 1e-12 && (gradients(1, true) - 4.0).abs() < 1e-12);
+    }
+
+    /// `DeepSpeed` has its gradients next to the offloaded optimizer, from ZeRO 2 on.
+    #[test]
+    fn deepspeed_offloads_gradients_with_the_optimizer() {
+        let state = |framework, zero, optimizer_offload| {
+            StateBytes::new(&Training { framework, zero: Some(zero), optimizer_offload, ..Training::default() }, 4.0)
+        };
+        for (framework, zero, share, gradients, host) in [
+            (Framework::Deepspeed, 2, 1.0, 0.0, 4.0),
+            (Framework::Deepspeed, 3, 1.0, 0.0, 4.0),
+            (Framework::MegatronDeepspeed, 2, 0.5, 0.0, 2.5),
+            (Framework::Deepspeed, 1, 1.0, 4.0, 3.0),
+            (Framework::Deepspeed, 2, 0.0, 1.0, 0.0),
+            (Framework::Megatron, 2, 1.0, 1.0, 3.0),
+        ] {
+            let bytes = state(framework, zero, share);
+            assert!((bytes.gradients - gradients).abs() < 1e-12, "{framework:?} {zero} {share}: {bytes:?}");
+            assert!((bytes.host - host).abs() < 1e-12, "{framework:?} {zero} {share}: {bytes:?}");
+        }
     }
 
     #[test]

@@ -163,7 +163,7 @@ fn plain(text: &str) -> String {
 }
 
 /// All known columns.
-pub const COLUMNS: [Column; 83] = [
+pub const COLUMNS: [Column; 86] = [
     GPU,
     N_GPUS,
     GPUS_PER_NODE,
@@ -238,6 +238,9 @@ pub const COLUMNS: [Column; 83] = [
     SHARD_DEGREE,
     CHUNKED_LOSS,
     IN_PLACE_LOSS,
+    GROUPED_EXPERTS,
+    MICROBATCHES_PER_FLUSH,
+    UNSHARDED_GRADIENTS,
     PARAMETER_OFFLOAD,
     FUSED_WEIGHT_GRADIENTS,
     TENSOR_OVERLAP,

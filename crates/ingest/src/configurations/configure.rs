@@ -14,9 +14,10 @@ use super::cells::{Cells, Rejection, quoted, refuse};
 use super::column::{
     ACTIVATION_OFFLOAD, ATTENTION, CHUNKED_LOSS, CP_BALANCED, CP_EXCHANGE, DATA_OVERLAP, DISPATCH_BY_NODE, DROPOUT,
     EXECUTION, EXPERT_OVERLAP, FP8_RECIPE, FP8_WEIGHTS, FRAMEWORK, FSDP, FUSED_WEIGHT_GRADIENTS, GRADIENTS,
-    IN_PLACE_LOSS, LAYERS_PER_STAGE, MASTER_WEIGHTS, MEMORY_RESERVE_GIB, MOMENTS, OPTIMIZER, OPTIMIZER_OFFLOAD,
-    PARAMETER_OFFLOAD, PRECISION, RECOMPUTE, RECOMPUTE_LAYERS, RECOMPUTE_MODULES, ROUTER_SKEW, SEND_OVERLAP,
-    SEQUENCE_PARALLEL, SHARD_DEGREE, TENSOR_OVERLAP, ZERO,
+    GROUPED_EXPERTS, IN_PLACE_LOSS, LAYERS_PER_STAGE, MASTER_WEIGHTS, MEMORY_RESERVE_GIB, MICROBATCHES_PER_FLUSH,
+    MOMENTS, OPTIMIZER, OPTIMIZER_OFFLOAD, PARAMETER_OFFLOAD, PRECISION, RECOMPUTE, RECOMPUTE_LAYERS,
+    RECOMPUTE_MODULES, ROUTER_SKEW, SEND_OVERLAP, SEQUENCE_PARALLEL, SHARD_DEGREE, TENSOR_OVERLAP, UNSHARDED_GRADIENTS,
+    ZERO,
 };
 use super::degrees::Degrees;
 use super::presets::Presets;
@@ -165,6 +166,9 @@ fn training(cells: Cells<'_>, degrees: Degrees, cluster: &Cluster) -> Result<Tra
         parameter_offload,
         chunked_loss: cells.flag(CHUNKED_LOSS)?.unwrap_or(false),
         in_place_loss: cells.flag(IN_PLACE_LOSS)?.unwrap_or(false),
+        grouped_experts: cells.flag(GROUPED_EXPERTS)?.unwrap_or(false),
+        unsharded_gradients: cells.flag(UNSHARDED_GRADIENTS)?.unwrap_or(false),
+        microbatches_per_flush: cells.integer(MICROBATCHES_PER_FLUSH)?,
         fused_weight_gradients: cells
             .flag(FUSED_WEIGHT_GRADIENTS)?
             .unwrap_or_else(|| framework.fuses_weight_gradients()),

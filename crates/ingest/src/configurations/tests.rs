@@ -113,7 +113,7 @@ fn every_column_is_heard() {
         let other = with(&all).unwrap();
         (other != plain, other)
     };
-    let cases: [(&str, &str, Heard); 60] = [
+    let cases: [(&str, &str, Heard); 63] = [
         ("gpu", "h100", |c| c.cluster.name == "H100"),
         ("gpus_per_node", "4", |c| (c.cluster.nodes, c.cluster.devices_per_node) == (2, 4)),
         ("model", "llama-2-7b", |c| c.model.name == "Llama-2 7B"),
@@ -141,6 +141,9 @@ fn every_column_is_heard() {
         ("shard_degree", "2", |c| c.training.shard_degree == Some(2)),
         ("chunked_loss", "true", |c| c.training.chunked_loss),
         ("in_place_loss", "true", |c| c.training.in_place_loss),
+        ("grouped_experts", "true", |c| c.training.grouped_experts),
+        ("microbatches_per_flush", "1", |c| c.training.microbatches_per_flush == Some(1)),
+        ("unsharded_gradients", "true", |c| c.training.unsharded_gradients),
         ("precision", "FP32", |c| c.training.precision == Precision::Fp32),
         ("fsdp", "1", |c| c.training.zero_stage() == 3 && c.training.framework == Framework::Fsdp),
         ("framework", "InternEvo v0.2.1", |c| {

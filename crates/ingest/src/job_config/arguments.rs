@@ -3,16 +3,20 @@
 //!
 //! Quotes count as blanks, so `ARGS="--num-layers 24"` and `ARGS=(--num-layers 24)` are equivalent.
 //! Variables are replaced by the values assigned in the file, and `${NAME:-default}` by its
-//! default. If branches assign several values, the last value is used. For a loop, the first value
-//! is used. Both cases are reported. Nothing is executed.
+//! default. Conditions whose operands the file states are decided. If other branches assign several values,
+//! the last value is used. For a loop, the first value is used. Both cases are reported. Nothing is
+//! executed.
 
+mod branches;
+mod conditions;
 mod expand;
 mod shell;
 
 use super::keys::Keys;
 use super::{JobConfigError, document, megatron};
+use branches::{Branches, expand_conditions, parts};
 use expand::{Variables, arithmetic, defaults, replace};
-use shell::{Branches, Statement};
+use shell::{Statement, parse_statements};
 
 /// Maximum number of loop values shown in a report.
 const MAX_LISTED_VALUES: usize = 8;
@@ -54,21 +58,15 @@ fn read_script(script: &str, text: &str) -> Result<Keys, JobConfigError> {
             }
             continue;
         }
-        let line = compact_arithmetic(without_comment(&line));
-        let (statements, is_branch) = branches.read(&line);
-        for (statement, is_branch) in statements {
+        let expanded = expand_conditions(&compact_arithmetic(without_comment(&line)), &variables);
+        for (separator, part) in parts(&expanded.line) {
+            let Some((part, is_branch)) = branches.enter(separator, part, &variables) else { continue };
             keys.enter_branch(is_branch);
-            run(statement, &mut variables, &mut keys)?;
+            read_part(part, &mut variables, &mut keys)?;
         }
-        keys.enter_branch(is_branch);
-        for (name, value) in defaults(&line) {
-            if variables.get(&name).is_none_or(String::is_empty) {
-                set(name, replace(&value, &variables), &mut variables, &mut keys)?;
-            }
-        }
-        if !is_message(&line) {
-            read_arguments(&line, "", &variables, &mut keys)?;
-            read_launcher(&line, &variables, &mut keys)?;
+        keys.enter_branch(true);
+        for text in expanded.undecided {
+            read_arguments(&text, "", &variables, &mut keys)?;
         }
     }
     keys.enter_branch(false);
@@ -80,6 +78,23 @@ fn read_script(script: &str, text: &str) -> Result<Keys, JobConfigError> {
         }
     }
     Ok(keys)
+}
+
+/// Reads the statements and the arguments of a part of a line that runs.
+fn read_part(part: &str, variables: &mut Variables, keys: &mut Keys) -> Result<(), JobConfigError> {
+    for statement in parse_statements(part) {
+        run(statement, variables, keys)?;
+    }
+    for (name, value) in defaults(part) {
+        if variables.get(&name).is_none_or(String::is_empty) {
+            set(name, replace(&value, variables), variables, keys)?;
+        }
+    }
+    if !is_message(part) {
+        read_arguments(part, "", variables, keys)?;
+        read_launcher(part, variables, keys)?;
+    }
+    Ok(())
 }
 
 /// Converts short SLURM options to their long form: `-N 4` and `-N4` are `--nodes=4`.
@@ -102,15 +117,24 @@ fn read_launcher(line: &str, variables: &Variables, keys: &mut Keys) -> Result<(
     let is_launcher =
         |word: &&str| matches!(word.rsplit('/').next(), Some("mpirun" | "mpiexec" | "srun" | "horovodrun"));
     let Some(start) = words.iter().position(is_launcher) else { return Ok(()) };
-    for pair in words[start..].windows(2) {
-        let name = match pair[0] {
-            "-np" => "world-size",
-            "-N" if words[start].ends_with("srun") => "nnodes",
-            _ => continue,
-        };
-        if !keys.has(name) {
-            keys.push(name.to_owned(), replace(pair[1], variables))?;
+    let is_srun = words[start].ends_with("srun");
+    let names =
+        if is_srun { [("-N", "nnodes"), ("-n", "ntasks")] } else { [("-np", "world-size"), ("-n", "world-size")] };
+    let mut at = start + 1;
+    // Options end before the program. An option that is no pair `--name=value` may have a value.
+    while let Some(word) = words.get(at).filter(|word| word.starts_with('-')) {
+        let next = words.get(at + 1).filter(|next| !next.starts_with('-'));
+        let found = names.into_iter().find_map(|(option, name)| match word.strip_prefix(option)? {
+            "" => next.map(|next| (name, *next)),
+            joined => joined.starts_with(|letter: char| letter.is_ascii_digit()).then_some((name, joined)),
+        });
+        if let Some((name, value)) = found
+            && !keys.has(name)
+        {
+            keys.push(name.to_owned(), replace(value, variables))?;
         }
+        let is_pair = word.contains('=') || found.is_some_and(|(_, value)| word.ends_with(value) && word.len() > 2);
+        at += if next.is_some() && !is_pair { 2 } else { 1 };
     }
     Ok(())
 }

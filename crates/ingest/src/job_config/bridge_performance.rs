@@ -28,6 +28,7 @@ const ARGUMENTS: [(&str, &str, &str); 16] = [
     ("", "--recompute_modules", "model.recompute_modules"),
 ];
 const RECIPE: &str = "recipe";
+const SEQUENCE: &str = "dataset.seq_length";
 const RECOMPUTE_LAYERS: &str = "model.recompute_num_layers";
 /// Degrees of a job.
 const DEGREES: [(&str, &str); 3] = [
@@ -138,7 +139,12 @@ pub(super) fn recognise(variables: &Keys, text: &str) -> Result<Option<Keys>, Jo
         keys.derive(SEQUENCE_PARALLEL, "true", "");
         keys.assume("The performance scripts use sequence parallelism with tensor parallelism.");
     }
-    let recipe = keys.peek(RECIPE).unwrap_or_default();
+    let recipe = keys.peek(RECIPE).unwrap_or_default().to_owned();
+    if recipe.starts_with("llama3") && !keys.has(SEQUENCE) && !keys.has("model.seq_length") {
+        keys.derive(SEQUENCE, "8192", "");
+        keys.derive("mixed_precision.grad_reduce_in_fp32", "false", "");
+        keys.assume("The performance recipes of Llama 3 set sequences of 8192 tokens and gradients in bf16.");
+    }
     if ENDS_AS_LAYERS.iter().any(|model| recipe.contains(model)) {
         keys.derive("model.account_for_embedding_in_pipeline_split", "true", "");
         keys.derive("model.account_for_loss_in_pipeline_split", "true", "");

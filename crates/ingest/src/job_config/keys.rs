@@ -1,11 +1,14 @@
 //! Flat keys of a configuration file, with a record of the keys that were read.
 
+mod values;
+
 use std::collections::BTreeSet;
 
 use planner::scenario::Scenario;
 use serde::{Deserialize, Serialize};
 
 use super::{ConfigFormat, JobConfig, JobConfigError, MAX_KEYS, similar};
+use values::{conflict, first_word, integer, is_plain, is_same, refuse};
 
 /// Maximum value length in a report, in characters.
 const MAX_KEY_CHARS: usize = 120;
@@ -131,13 +134,26 @@ impl Keys {
 
     /// Reads an integer. Underscores between digits and a zero fraction are accepted.
     pub(super) fn integer(&mut self, names: &[&str], setting: &'static str) -> Result<Option<u32>, JobConfigError> {
-        let Some((key, value)) = self.take(names, setting) else { return Ok(None) };
+        let Some((key, value)) = self.take_stated(names, setting) else { return Ok(None) };
         integer(&key, &value).map(Some)
+    }
+
+    /// Like [`Self::take`], without an empty value, for example of a variable that is empty.
+    fn take_stated(&mut self, names: &[&str], setting: &'static str) -> Option<(String, String)> {
+        let (key, value) = self.take(names, setting)?;
+        if !value.trim().is_empty() {
+            return Some((key, value));
+        }
+        for entry in self.entries.iter_mut().filter(|entry| names.contains(&entry.key.as_str())) {
+            entry.used_as = Some("");
+        }
+        self.assume(format!("{key} has an empty value. It is not read."));
+        None
     }
 
     /// Reads a positive integer. Zero and -1 mean "not set" in all supported frameworks.
     pub(super) fn count(&mut self, names: &[&str], setting: &'static str) -> Result<Option<u32>, JobConfigError> {
-        let Some((key, value)) = self.take(names, setting) else { return Ok(None) };
+        let Some((key, value)) = self.take_stated(names, setting) else { return Ok(None) };
         if first_word(&value) == "-1" {
             return Ok(None);
         }
@@ -159,7 +175,7 @@ impl Keys {
     }
 
     pub(super) fn number(&mut self, names: &[&str], setting: &'static str) -> Result<Option<f64>, JobConfigError> {
-        let Some((key, value)) = self.take(names, setting) else { return Ok(None) };
+        let Some((key, value)) = self.take_stated(names, setting) else { return Ok(None) };
         let number = first_word(&value).replace('_', "").parse::<f64>().ok().filter(|number| number.is_finite());
         number.map_or_else(|| Err(refuse(&key, &value, "a number")), |number| Ok(Some(number)))
     }
@@ -483,66 +499,4 @@ impl Keys {
         }
         JobConfig { format, scenario, read, assumed: self.assumed, not_modelled: self.not_modelled, unknown }
     }
-}
-
-/// True if two values are equal, as numbers or as text.
-fn is_same(first: &str, second: &str) -> bool {
-    match (first.trim().parse::<f64>(), second.trim().parse::<f64>()) {
-        (Ok(first), Ok(second)) => first.total_cmp(&second).is_eq(),
-        _ => first.trim().eq_ignore_ascii_case(second.trim()),
-    }
-}
-
-/// Error for two keys that contradict each other. Words may be secrets, numbers are not.
-fn conflict((first, first_value): (&str, &str), (second, second_value): (&str, &str)) -> JobConfigError {
-    let detail = if is_plain(first_value) && is_plain(second_value) {
-        format!("{second_value} contradicts {first} = {first_value}; state one value")
-    } else {
-        format!("the value contradicts {first}; state one value")
-    };
-    JobConfigError::Value { key: second.to_owned(), detail }
-}
-
-/// True for numbers and configuration words, which messages may repeat.
-fn is_plain(value: &str) -> bool {
-    const KEYWORDS: [&str; 9] = ["true", "false", "full", "selective", "uniform", "block", "hybrid", "e4m3", "none"];
-    let is_number = value.len() <= 20 && value.parse::<f64>().is_ok();
-    is_number || KEYWORDS.iter().any(|word| word.eq_ignore_ascii_case(value))
-}
-
-/// Returns the first word of a value. In a script, further words may follow an argument's number.
-fn first_word(value: &str) -> &str {
-    value.split_whitespace().next().unwrap_or_default()
-}
-
-fn integer(key: &str, value: &str) -> Result<u32, JobConfigError> {
-    let number = first_word(value).replace('_', "").parse::<f64>().ok();
-    let number = number.filter(|number| number.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(number));
-    number.map_or_else(|| Err(refuse(key, value, "a whole number")), |number| Ok(number as u32))
-}
-
-/// Returns the name in `$NAME` or `${NAME}`, anywhere in the word.
-fn variable(word: &str) -> Option<&str> {
-    let (_, rest) = word.split_once('$')?;
-    let rest = rest.strip_prefix('{').unwrap_or(rest);
-    let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
-    let name = &rest[..end];
-    (!name.is_empty() && name.len() <= MAX_KEY_CHARS).then_some(name)
-}
-
-/// Error for a value with the wrong type. Variables are named. Other text is omitted because it may
-/// be a secret.
-fn refuse(key: &str, value: &str, wanted: &str) -> JobConfigError {
-    let word = first_word(value);
-    let is_number = word.len() <= 20 && word.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '-' | '+' | '.'));
-    let detail = if let Some(name) = variable(word) {
-        format!("${name} is a variable that the file does not set; replace it with {wanted}")
-    } else if word.contains('$') || word.contains('<') {
-        format!("the value is an expression or a placeholder; replace it with {wanted}")
-    } else if is_number {
-        format!("{word:?} is not {wanted}")
-    } else {
-        format!("the value is not {wanted}")
-    };
-    JobConfigError::Value { key: key.to_owned(), detail }
 }

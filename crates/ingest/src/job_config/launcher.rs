@@ -5,7 +5,7 @@ use super::keys::Keys;
 use super::settings::Settings;
 
 /// Directives of SLURM that state nodes and devices.
-const SLURM: [&str; 8] = [
+const SLURM: [&str; 9] = [
     "#SBATCH nodes",
     "#SBATCH gpus-per-node",
     "#SBATCH gres",
@@ -14,7 +14,11 @@ const SLURM: [&str; 8] = [
     "#SBATCH gpus",
     "#SBATCH gpus-per-task",
     "#SBATCH ntasks-per-node",
+    "#SBATCH ntasks",
 ];
+
+/// Options of `srun` in a command that state tasks, one for each device.
+pub(super) const TASKS: [&str; 2] = ["ntasks-per-node", "ntasks"];
 
 /// True for a directive of SLURM that states nodes or devices.
 pub(super) fn is_directive(argument: &str) -> bool {
@@ -88,8 +92,14 @@ const PER_NODE: [&str; 8] = [
 ];
 
 /// SLURM directives that state the devices of a node, or their type.
-const DIRECTIVES: [&str; 5] =
-    ["#SBATCH gpus-per-node", "#SBATCH gres", "#SBATCH gpus-per-task", "#SBATCH constraint", "#SBATCH partition"];
+const DIRECTIVES: [&str; 6] = [
+    "#SBATCH gpus-per-node",
+    "#SBATCH gres",
+    "gres",
+    "#SBATCH gpus-per-task",
+    "#SBATCH constraint",
+    "#SBATCH partition",
+];
 
 /// SLURM directives that state only the type of the devices.
 const TYPES: [&str; 2] = ["#SBATCH constraint", "#SBATCH partition"];
@@ -127,8 +137,17 @@ pub(super) fn devices(keys: &mut Keys, settings: &mut Settings) -> Result<(), Jo
         settings.devices = settings.devices.or_else(|| gpus(&text));
     }
     // A task for each device.
-    let tasks = keys.launch_count(&["#SBATCH ntasks-per-node"], "devices of a node")?.filter(|&tasks| tasks > 1);
+    let names = [TASKS[0], "#SBATCH ntasks-per-node"];
+    let tasks = keys.launch_count(&names, "devices of a node")?.filter(|&tasks| tasks > 1);
     settings.devices_per_node = settings.devices_per_node.or(tasks);
+    let tasks = keys.launch_count(&[TASKS[1], "#SBATCH ntasks"], "devices")?;
+    let nodes = settings.nodes.unwrap_or(1);
+    // A launcher such as torchrun has a task for each node.
+    let is_of_devices = settings.devices_per_node.is_none() && settings.devices.is_none();
+    if let Some(tasks) = tasks.filter(|&tasks| is_of_devices && tasks > nodes && tasks.is_multiple_of(nodes)) {
+        settings.devices = Some(tasks);
+        settings.devices_per_node = settings.nodes.map(|nodes| tasks / nodes);
+    }
     Ok(())
 }
 

@@ -7,7 +7,10 @@ use super::JobConfigError;
 use super::keys::Keys;
 
 const DENSE: &str = "The dense layers among layers with experts follow no period. All layers are read with experts.";
-const WINDOW: &str = "The layers with a sliding window follow no period. They are read as layers with full attention.";
+const WINDOW: &str = "The layers with a sliding window follow no period. They are read as layers with full attention, so the \
+                      time is an upper bound.";
+/// Layers without a window at the start of Qwen models, the default of the transformers classes.
+const QWEN_FULL_LAYERS: u32 = 28;
 
 /// Keys of the number of layers for multi-token prediction.
 const AHEAD: [&str; 3] = ["num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_modules"];
@@ -167,7 +170,9 @@ fn window(keys: &mut Keys, model_type: Option<&str>, layers: u32) -> Result<Opti
     };
     let chunk = tokens(&["attention_chunk_size"], "chunked attention");
     let tokens = tokens(&["sliding_window", "window_size"], "sliding window");
-    let is_off = keys.flag(&["use_sliding_window"], "sliding window") == Some(false);
+    let is_qwen = model_type.is_some_and(|name| name.starts_with("qwen"));
+    // The default of the classes of Qwen is off.
+    let is_off = keys.flag(&["use_sliding_window"], "sliding window").map_or(is_qwen, |is_on| !is_on);
     let names = ["sliding_window_pattern", "_sliding_window_pattern"];
     // EXAONE 4 writes a letter for each layer of a period: L has a window, G has none.
     let letters = keys.peek(names[0]).and_then(|text| {
@@ -184,6 +189,8 @@ fn window(keys: &mut Keys, model_type: Option<&str>, layers: u32) -> Result<Opti
     };
     let types = keys.peek("layer_types").map(str::to_owned);
     let interval = keys.integer(&["no_rope_layer_interval"], "chunked attention")?;
+    let first = keys.integer(&["max_window_layers"], "sliding window")?;
+    let first = first.or(is_qwen.then_some(QWEN_FULL_LAYERS)).unwrap_or(0);
     let limited = |word: &str| matches!(word, "sliding_attention" | "chunked_attention");
     let types: Option<Vec<&str>> = types.as_deref().map(words);
     let (tokens, chunked) = match (tokens.filter(|_| !is_off), chunk) {
@@ -195,6 +202,9 @@ fn window(keys: &mut Keys, model_type: Option<&str>, layers: u32) -> Result<Opti
         Some(types) if !types.iter().any(|word| limited(word)) => return Ok(None),
         Some(types) => full_every(&types.iter().map(|word| !limited(word)).collect::<Vec<_>>()),
         None if chunked => Some(interval.unwrap_or(4)),
+        // Layers before the first one with a window have full attention.
+        None if first >= layers => return Ok(None),
+        None if first > 0 => None,
         None => Some(pattern.unwrap_or(match model_type.map(|name| name.trim_end_matches("_text")) {
             Some("gemma2" | "gpt_oss") => 2,
             Some("gemma3") => 6,

@@ -5,20 +5,9 @@ use planner::training::{AttentionKernel, Precision, Recompute};
 
 use super::keys::Keys;
 use super::settings::{Batch, Settings, Sharding};
-use super::{ConfigFormat, JobConfigError, model_config, optimizer, unmodelled};
+use super::{ConfigFormat, JobConfigError, model_config, optimizer, tokenizers, unmodelled};
 
 const MODEL: &str = "model.";
-
-/// Vocabularies of tokenizers, by a part of their names.
-const VOCABULARIES: [(&str, u32); 7] = [
-    ("gpt-neox-20b", 50_277),
-    ("gpt2", 50_257),
-    ("llama-2", 32_000),
-    ("llama-3", 128_256),
-    ("mistral-7b", 32_000),
-    ("olmo-1b", 50_280),
-    ("qwen2.5", 151_936),
-];
 
 /// Sizes of the architectures that the file may leave out: width, width of the MLP, layers, heads, length.
 const LLAMA: [(&str, u32); 4] =
@@ -129,7 +118,7 @@ fn model(keys: &mut Keys) -> Result<Model, JobConfigError> {
         }
     }
     let tokenizer = keys.text(&["data.tokenizer", "tokenizer"], "vocabulary").unwrap_or_default().to_lowercase();
-    let known = VOCABULARIES.into_iter().find(|(name, _)| tokenizer.contains(name));
+    let known = tokenizers::find(&tokenizer);
     let vocab = known.map_or(50_257, |(_, size)| size);
     section.assume(match known {
         Some((name, _)) => format!("The vocabulary is that of the tokenizer {name}, {vocab} tokens."),

@@ -1,6 +1,6 @@
 //! Arguments for Megatron-LM and Megatron-DeepSpeed, with Megatron-LM defaults.
 
-use planner::model::{Bias, Model, Module, ModuleRole, Moe, Norm};
+use planner::model::{Bias, Model, Module, ModuleRole, Norm};
 use planner::training::{
     AttentionKernel, ContextExchange, Fp8Recipe, Framework, GradientFormat, MasterWeights, MomentFormat, Precision,
     Recompute, RecomputedModule,
@@ -9,13 +9,11 @@ use planner::training::{
 use super::keys::Keys;
 use super::megatron_ignored;
 use super::megatron_layers;
+use super::megatron_parts;
 use super::megatron_stages;
 use super::model_config::distinct_head_size;
 use super::settings::{Batch, Settings, Sharding};
 use super::{JobConfigError, launcher, optimizer, slime, unmodelled};
-
-/// Vocabulary size if the file gives only a tokenizer: GPT-2, padded to a multiple of 1,024.
-const VOCABULARY: u32 = 51_200;
 
 /// Megatron-LM programs for bidirectional models or models with cross-attention in the decoder.
 const OTHER_PROGRAMS: [(&str, &str); 4] = [
@@ -117,12 +115,18 @@ fn module(keys: &mut Keys, sequence: Option<u32>) -> Result<Module, JobConfigErr
     let width = keys.count(&["ffn-hidden-size"], "width of the MLP")?;
     // Megatron-LM: 4 h; for SwiGLU two thirds of this value, rounded down to a multiple of 64.
     let width = width.unwrap_or(if gated { hidden.saturating_mul(8) / 192 * 64 } else { hidden.saturating_mul(4) });
-    let moe = experts(keys)?;
+    let moe = megatron_parts::experts(keys)?;
     let head_size = keys.count(&["kv-channels"], "head size")?;
     let dropout = keys.number(&["hidden-dropout"], "dropout")?.unwrap_or(0.1) > 0.0;
     let rotary = keys.flag(&["use-rotary-position-embeddings"], "positions").unwrap_or(false);
     let positions = keys.text(&["position-embedding-type"], "positions");
     let max_positions = keys.count(&["max-position-embeddings"], "longest sequence")?.or(sequence).unwrap_or(0);
+    if let Some(sequence) = sequence.filter(|&sequence| sequence > max_positions) {
+        keys.not_modelled(format!(
+            "A sequence has {sequence} tokens, and max-position-embeddings is {max_positions}. Megatron-LM does not start this \
+             job: set max-position-embeddings to at least {sequence}."
+        ));
+    }
     let is_learned = !rotary && positions.is_none_or(|kind| kind == "learned_absolute");
     let norm = keys.text(&["normalization"], "normalisation").is_some_and(|name| name.eq_ignore_ascii_case("rmsnorm"));
     let has_qkv_bias = keys.flag(&["add-qkv-bias"], "bias of query, key and value").unwrap_or(false);
@@ -144,7 +148,7 @@ fn module(keys: &mut Keys, sequence: Option<u32>) -> Result<Module, JobConfigErr
             (true, false) => Bias::None,
         },
         dropout,
-        vocab: vocabulary(keys)?,
+        vocab: megatron_parts::vocabulary(keys)?,
         tied_embeddings: !is_untied,
         learned_positions: if is_learned { max_positions } else { 0 },
         moe,
@@ -152,47 +156,6 @@ fn module(keys: &mut Keys, sequence: Option<u32>) -> Result<Module, JobConfigErr
     };
     megatron_layers::read(keys, &mut module)?;
     Ok(module)
-}
-
-fn experts(keys: &mut Keys) -> Result<Option<Moe>, JobConfigError> {
-    let experts = keys.count(&["num-experts"], "experts")?.filter(|&experts| experts > 1);
-    let is_deepspeed = keys.has("deepspeed") || keys.has("zero-stage") || keys.has("moe-expert-parallel-size");
-    let top_k = keys.count(&["moe-router-topk", "topk"], "experts of a token")?;
-    let top_k = top_k.unwrap_or(if is_deepspeed { 1 } else { 2 });
-    let every = keys.count(&["expert-interval"], "layers with experts")?.or(is_deepspeed.then_some(2));
-    Ok(experts.map(|experts| Moe { every: every.unwrap_or(1), ..Moe::new(experts, top_k) }))
-}
-
-/// Returns the vocabulary size padded as in Megatron-LM: to a multiple of
-/// `make-vocab-size-divisible-by` times TP.
-fn vocabulary(keys: &mut Keys) -> Result<u32, JobConfigError> {
-    let names = ["padded-vocab-size", "vocab-size", "$VOCAB_SIZE"];
-    let stated = keys.count(&names, "vocabulary")?;
-    if let Some(padded) = keys.count(&["pad-vocab-size-to"], "vocabulary")? {
-        return Ok(padded);
-    }
-    let divisor = keys.count(&["make-vocab-size-divisible-by"], "padding of the vocabulary")?.unwrap_or(128);
-    let named = keys.peek("tokenizer-model").and_then(vocabulary_in_name);
-    let stated = stated.unwrap_or_else(|| {
-        let (vocabulary, origin) = match named {
-            Some(named) => (named, ", from the name of the tokenizer's file"),
-            None => (VOCABULARY, ""),
-        };
-        keys.assume(format!(
-            "The vocabulary comes from the tokenizer, which the file does not hold. It is read as {vocabulary}{origin}."
-        ));
-        vocabulary
-    });
-    let tensor = keys.peek("tensor-model-parallel-size").and_then(|value| value.trim().parse().ok()).unwrap_or(1_u32);
-    let multiple = divisor.saturating_mul(tensor.max(1));
-    Ok(stated.checked_next_multiple_of(multiple).unwrap_or(stated))
-}
-
-/// Returns the size in the file name of a tokenizer: 256,000 in `nemotron_2_256k.model`.
-fn vocabulary_in_name(path: &str) -> Option<u32> {
-    let name = path.trim().rsplit('/').next()?.strip_suffix(".model")?;
-    let thousands = name.split(['_', '-', '.']).find_map(|word| word.strip_suffix(['k', 'K'])?.parse::<u32>().ok())?;
-    (10..1000).contains(&thousands).then(|| thousands * 1000)
 }
 
 fn degrees(keys: &mut Keys, settings: &mut Settings, layers: Option<u32>) -> Result<(), JobConfigError> {
@@ -204,7 +167,11 @@ fn degrees(keys: &mut Keys, settings: &mut Settings, layers: Option<u32>) -> Res
     let has_deepep = keys.flag(&["moe-enable-deepep"], "exchange between experts").unwrap_or(false);
     // Both backends, deepep and hybridep, send a token to a node once.
     keys.text(&["moe-flex-dispatcher-backend"], "exchange between experts");
-    settings.dispatch_by_node = Some(has_deepep || dispatcher.is_some_and(|kind| kind == "flex"));
+    let is_by_node = has_deepep || dispatcher.as_deref() == Some("flex");
+    settings.dispatch_by_node = Some(is_by_node);
+    if !is_by_node && dispatcher.is_none_or(|kind| kind.trim() == "allgather") {
+        megatron_parts::report_gathered_tokens(keys, settings.expert.unwrap_or(1));
+    }
     // The default degree is that of tensor parallelism.
     let tensor = settings.tensor.unwrap_or(1);
     if let Some(degree) = keys.count(&["expert-tensor-parallel-size"], "tensor parallelism of experts")?
@@ -270,6 +237,16 @@ fn fp8_options(keys: &mut Keys, settings: &mut Settings, is_on: bool) {
         }
         _ => {}
     }
+    let has_ends = keys.flag(&["first-last-layers-bf16"], "layers in bf16").unwrap_or(false);
+    let mut layers = |end: &str| {
+        keys.integer(&[&format!("num-layers-at-{end}-in-bf16")], "layers in bf16").ok().flatten().unwrap_or(1)
+    };
+    let ends = layers("start").saturating_add(layers("end"));
+    if is_on && has_ends && ends > 0 {
+        keys.not_modelled(format!(
+            "{ends} layers at the ends are in bf16. They are read as fp8, so the time is a lower bound."
+        ));
+    }
     settings.fp8.has_weights = keys.flag(&["fp8-param-gather", "fp8-param"], "fp8 weights").unwrap_or(false);
 }
 
@@ -298,6 +275,7 @@ fn memory(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError
     let is_deepspeed = deepspeed.is_some() || keys.flag(&["deepspeed"], "framework").unwrap_or(false);
     settings.framework = is_deepspeed.then_some(Framework::MegatronDeepspeed);
     settings.overlapped_gradients = keys.flag(&["overlap-grad-reduce"], "overlap of gradient communication");
+    overlapped_weights(keys, settings);
     let is_short = keys.flag(&["grad-reduce-in-bf16"], "format of gradients").unwrap_or(false);
     let main_format = keys.text(&["main-grads-dtype"], "format of gradients");
     let is_short =
@@ -309,8 +287,9 @@ fn memory(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError
         (false, false) => None,
     };
     state_formats(keys, settings);
-    settings.fused_weight_gradients =
-        keys.flag(&["no-gradient-accumulation-fusion"], "fused weight gradients").map(|is_off| !is_off);
+    let is_fused = keys.flag(&["gradient-accumulation-fusion"], "fused weight gradients");
+    let is_off = keys.flag(&["no-gradient-accumulation-fusion"], "fused weight gradients");
+    settings.fused_weight_gradients = is_off.map(|is_off| !is_off).or(is_fused);
     let bf16 = keys.flag(&["bf16"], "precision").unwrap_or(false);
     let fp16 = keys.flag(&["fp16"], "precision").unwrap_or(false);
     let format = keys.text(&["fp8-format", "fp8", "fp8-hybrid", "fp8-e4m3"], "precision");
@@ -372,6 +351,20 @@ fn memory(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError
         settings.activation_offload = 1.0;
     }
     Ok(())
+}
+
+/// Reads whether the gathering of weights by a sharded optimizer overlaps with the forward. It has a switch of its own.
+fn overlapped_weights(keys: &mut Keys, settings: &mut Settings) {
+    let is_hidden = keys.flag(&["overlap-param-gather"], "overlap of the gathering of weights");
+    let has_switch = settings.framework.is_none() && settings.zero.is_some_and(|stage| stage > 0);
+    if !has_switch || keys.has("use-torch-fsdp2") {
+        return;
+    }
+    // Megatron-LM refuses the switch without that of gradients.
+    settings.overlapped_weights = Some(is_hidden == Some(true) && settings.overlapped_gradients == Some(true));
+    if is_hidden.is_none() && settings.overlapped_gradients == Some(true) {
+        keys.assume("overlap-param-gather is off, the default. Nothing hides the gathering of weights after a step.");
+    }
 }
 
 /// Reads the formats of the precision-aware optimizer.

@@ -1,7 +1,7 @@
 //! Arguments of Megatron-LM that affect neither time nor memory of a step.
 
 /// Starts of their names.
-const PREFIXES: [&str; 114] = [
+const PREFIXES: [&str; 113] = [
     "timing-log",
     "apply-rope",
     "decoupled-",
@@ -89,7 +89,6 @@ const PREFIXES: [&str; 114] = [
     "master",
     "node-rank",
     "rdzv",
-    "overlap-param-gather",
     "fp8-amax",
     "fp8-margin",
     "fp8-interval",

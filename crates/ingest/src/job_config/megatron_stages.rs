@@ -164,7 +164,7 @@ fn stated(
         return Ok(());
     };
     let parts: Vec<&str> = letters.split('|').collect();
-    let counts: Vec<u32> = parts.iter().map(|part| part.matches('t').count() as u32).collect();
+    let mut counts: Vec<u32> = parts.iter().map(|part| part.matches('t').count() as u32).collect();
     if !parts.len().is_multiple_of(stages as usize) {
         let detail = format!("{} stages of the layout are no multiple of {stages} pipeline ranks", parts.len());
         return refuse(LAYOUT, detail);
@@ -178,15 +178,38 @@ fn stated(
     }
     settings.chunks = Some(parts.len() as u32 / stages);
     if counts.contains(&0) {
-        settings.has_uneven_stages = true;
-        keys.not_modelled(
-            "A stage without a layer is not simulated. The layers of each stage are those with the most equal times, \
-             embedding and output head included.",
-        );
-    } else if counts.iter().any(|&count| count != counts[0]) {
+        fill_empty(keys, settings, &mut counts);
+    }
+    if !settings.has_uneven_stages && counts.iter().any(|&count| count != counts[0]) {
         settings.layers_per_stage = counts;
     }
     Ok(())
+}
+
+/// Gives each stage without a layer one of the nearest stage with several, because the simulator has none without a layer.
+pub(super) fn fill_empty(keys: &mut Keys, settings: &mut Settings, counts: &mut [u32]) {
+    let empty: Vec<usize> = (0..counts.len()).filter(|&stage| counts[stage] == 0).collect();
+    for &stage in &empty {
+        let nearest =
+            (0..counts.len()).filter(|&other| counts[other] > 1).min_by_key(|&other| (other.abs_diff(stage), other));
+        let Some(nearest) = nearest else {
+            settings.has_uneven_stages = true;
+            keys.not_modelled(
+                "A stage without a layer is not simulated. The layers of each stage are those with the most equal times, \
+                 embedding and output head included, so the memory of a rank and the verdict can differ.",
+            );
+            return;
+        };
+        counts[nearest] -= 1;
+        counts[stage] = 1;
+    }
+    let named: Vec<String> = empty.iter().map(|stage| (stage + 1).to_string()).collect();
+    keys.not_modelled(format!(
+        "Stages without a layer are not simulated. Stage {} of {} has a layer of the nearest stage with several, so memory and \
+         time of these ranks are approximate. The other ranks have the stated layers.",
+        named.join(", "),
+        counts.len()
+    ));
 }
 
 /// Returns the letters of a layout that is a list of lists, such as `[["embedding", "decoder"], ["decoder", "loss"]]`.
@@ -285,7 +308,11 @@ mod tests {
         let (of, _) = settings("--pipeline-model-parallel-layout Et|t|t|tm|tm|t|t|tL", 8).unwrap();
         assert_eq!((of.chunks, of.layers_per_stage), (Some(2), vec![]));
         let (of, _) = settings("--pipeline-model-parallel-layout E|t*4|t*4|L", 8).unwrap();
-        assert_eq!((of.layers_per_stage, of.has_uneven_stages), (vec![], true), "stages without a layer");
+        assert_eq!((of.layers_per_stage, of.has_uneven_stages), (vec![1, 3, 3, 1], false), "stages without a layer");
+        let (of, _) = settings("--pipeline-model-parallel-layout Et*3|(tt|)*5m|L", 13).unwrap();
+        assert_eq!((of.chunks, of.layers_per_stage), (Some(2), vec![3, 2, 2, 2, 1, 1, 1, 1]));
+        let (of, _) = settings("--pipeline-model-parallel-layout E|t|t|L", 2).unwrap();
+        assert!(of.has_uneven_stages, "too few layers");
         let detail = |text: &str, layers| settings(text, layers).unwrap_err().to_string();
         assert_eq!(
             detail("--pipeline-model-parallel-layout Et|t|tL", 3),

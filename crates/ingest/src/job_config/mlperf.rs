@@ -5,7 +5,7 @@ use super::settings::{Batch, Settings};
 use super::{JobConfigError, megatron, unmodelled};
 
 /// Variables with their arguments.
-const NAMES: [(&str, &str); 18] = [
+const NAMES: [(&str, &str); 19] = [
     ("$ASYM_PP_EMBED", "account-for-embedding-in-pipeline-split"),
     ("$ASYM_PP_LOSS", "account-for-loss-in-pipeline-split"),
     ("$TENSOR_MODEL_PARALLEL", "tensor-model-parallel-size"),
@@ -22,6 +22,7 @@ const NAMES: [(&str, &str); 18] = [
     ("$DGXNGPU", "nproc-per-node"),
     ("$USE_DIST_OPTIMIZER", "use-distributed-optimizer"),
     ("$OVERLAP_GRAD_REDUCE", "overlap-grad-reduce"),
+    ("$OVERLAP_PARAM_GATHER", "overlap-param-gather"),
     ("$TP_COMM_OVERLAP", "tp-comm-overlap"),
     ("$SP", "sequence-parallel"),
 ];

@@ -11,7 +11,7 @@ use super::settings::Settings;
 use super::{JobConfigError, bridge_recipes, megatron, nemo_ignored, unmodelled};
 
 /// Keys with another name in Megatron-LM.
-const NAMES: [(&str, &str); 13] = [
+const NAMES: [(&str, &str); 14] = [
     ("encoder-seq-length", "seq-length"),
     ("data.seq-length", "decoder-seq-length"),
     ("num-moe-experts", "num-experts"),
@@ -23,6 +23,7 @@ const NAMES: [(&str, &str); 13] = [
     ("ub-tp-comm-overlap", "tp-comm-overlap"),
     ("override-vocab-size", "vocab-size"),
     ("optim.overlap-grad-sync", "overlap-grad-reduce"),
+    ("optim.overlap-param-sync", "overlap-param-gather"),
     ("num-nodes", "nnodes"),
     ("devices", "nproc-per-node"),
 ];
@@ -108,6 +109,7 @@ pub(super) fn read_bridge(keys: &mut Keys) -> Result<Settings, JobConfigError> {
         ("mixed_precision.grad_reduce_in_fp32", "grad-reduce-in-fp32"),
         ("comm_overlap.tp_comm_overlap", "tp-comm-overlap"),
         ("comm_overlap.overlap_grad_reduce", "overlap-grad-reduce"),
+        ("comm_overlap.overlap_param_gather", "overlap-param-gather"),
         ("comm_overlap.overlap_moe_expert_parallel_comm", "overlap-moe-expert-parallel-comm"),
     ] {
         if let Some(value) = keys.peek(key).map(str::to_owned) {
@@ -151,6 +153,7 @@ pub(super) fn read_bridge(keys: &mut Keys) -> Result<Settings, JobConfigError> {
     for (name, sentence) in [
         ("use-distributed-optimizer", "distribute the optimizer (ZeRO stage 1)"),
         ("overlap-grad-reduce", "overlap gradient communication"),
+        ("overlap-param-gather", "overlap the gathering of weights"),
     ] {
         let section = format!("optimizer.{}", name.replace('-', "_"));
         if !keys.has(name) && !keys.has(&section) {
@@ -208,7 +211,6 @@ pub(super) fn switches(keys: &mut Keys) {
         ("gated-linear-unit", "true", "swiglu", "true"),
         ("activation-func", "swiglu", "swiglu", "true"),
         ("share-embeddings-and-output-weights", "false", "untie-embeddings-and-output-weights", "true"),
-        ("gradient-accumulation-fusion", "false", "no-gradient-accumulation-fusion", "true"),
         ("optim.name", "distributed_fused_adam", "use-distributed-optimizer", "true"),
         ("optim.name", "mcore_distributed_optim", "use-distributed-optimizer", "true"),
         ("optim.grad-sync-dtype", "bf16", "grad-reduce-in-bf16", "true"),
@@ -236,15 +238,7 @@ pub(super) fn switches(keys: &mut Keys) {
         }
     }
     keys.ignore(|key| {
-        matches!(
-            key,
-            "bias"
-                | "activation"
-                | "activation-func"
-                | "share-embeddings-and-output-weights"
-                | "gradient-accumulation-fusion"
-                | "optim.name"
-        )
+        matches!(key, "bias" | "activation" | "activation-func" | "share-embeddings-and-output-weights" | "optim.name")
     });
 }
 

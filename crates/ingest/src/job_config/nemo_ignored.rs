@@ -269,7 +269,7 @@ const DATA: [&str; 79] = [
 ];
 
 /// Names of optimizers.
-const OPTIMIZER: [&str; 66] = [
+const OPTIMIZER: [&str; 65] = [
     "optim",
     "optim.name",
     "optim.lr",
@@ -291,7 +291,6 @@ const OPTIMIZER: [&str; 66] = [
     "optim.momentum",
     "optim.nccl-ub",
     "optim.overlap-param-gather-with-optimizer-step",
-    "optim.overlap-param-sync",
     "optim.param-sync-dtype",
     "optim.pipeline-size",
     "optim.sched",

@@ -1,7 +1,7 @@
 //! Optimizers, their offload to the host, and adapters.
 
 use planner::model::Adapters;
-use planner::training::Optimizer;
+use planner::training::{MomentFormat, Optimizer};
 
 use super::JobConfigError;
 use super::keys::Keys;
@@ -32,6 +32,23 @@ pub(super) fn set(name: &str, keys: &mut Keys, settings: &mut Settings) {
         Some(optimizer) => settings.optimizer = optimizer,
         None => keys.not_modelled("The optimizer is read as Adam with fp32 states."),
     }
+    let name = name.to_lowercase();
+    if has_long_moments(&name) {
+        settings.own_moments = Some(MomentFormat::Fp32);
+    }
+    if name.contains("paged") {
+        keys.not_modelled(
+            "The paged states of the optimizer are counted in device memory. The driver can move them to the host, so \
+             memory is an upper bound.",
+        );
+    }
+}
+
+/// True for an optimizer of bitsandbytes with states in fp32, whatever the format of the weights (`optim_bits` 32).
+fn has_long_moments(name: &str) -> bool {
+    let is_short = name.contains("8bit") || name.contains("4bit");
+    let marks = ["32bit", "bitsandbytes", "bnb", "paged"];
+    !is_short && marks.iter().any(|mark| name.contains(mark))
 }
 
 /// Keys of offload of parameters by DeepSpeed.

@@ -73,10 +73,55 @@ fn titan(keys: &mut Keys, name: Option<String>) -> Result<Settings, JobConfigErr
         detail: "the sizes of this model are not known".to_owned(),
     })?;
     keys.assume(format!("The sizes of the model are those of {}, known by its name ({key}).", model.name));
+    let defaults = [("activation_checkpoint.mode", "none"), ("compile.enable", "true")];
+    let open: Vec<_> = defaults.into_iter().filter(|(key, _)| !keys.has(key)).collect();
+    let listed: Vec<String> = open.iter().map(|(key, value)| format!("{key} {value}")).collect();
+    if !open.is_empty() {
+        keys.assume(format!("The defaults of Primus for torchtitan are {}.", listed.join(", ")));
+    }
+    for (key, value) in open {
+        keys.derive(key, value, "");
+    }
     let mut settings = torchtitan::read_job(keys, model)?;
     settings.framework = Some(Framework::Torchtitan);
     keys.ignore(|key| key.starts_with("primus_turbo."));
     Ok(settings)
+}
+
+/// Settings of `language_model.yaml`, `trainer_base.yaml` and `pre_trainer.yaml` of Primus that differ from the defaults of
+/// Megatron-LM, as arguments.
+const DEFAULTS: [(&str, &str); 5] = [
+    ("sequence-parallel", "true"),
+    ("use-distributed-optimizer", "true"),
+    ("micro-batch-size", "2"),
+    ("global-batch-size", "16"),
+    ("seq-length", "1024"),
+];
+
+/// The same for the layers of a model whose sizes are stated.
+const LAYER_DEFAULTS: [(&str, &str); 3] =
+    [("swiglu", "true"), ("disable-bias-linear", "true"), ("untie-embeddings-and-output-weights", "true")];
+
+/// Adds the defaults of Primus that the overrides do not replace.
+fn defaults(keys: &mut Keys) {
+    switches(keys);
+    let layers = if keys.has("hidden-size") { LAYER_DEFAULTS.as_slice() } else { &[] };
+    let open: Vec<_> = DEFAULTS.iter().chain(layers).filter(|(name, _)| !keys.has(name)).collect();
+    let listed: Vec<String> = open.iter().map(|(name, value)| format!("{} {value}", name.replace('-', "_"))).collect();
+    for (name, value) in open {
+        keys.derive(name, value, "");
+    }
+    if !listed.is_empty() {
+        keys.assume(format!("The defaults of Primus are {}.", listed.join(", ")));
+    }
+}
+
+/// Adds the arguments for switches that Primus states with other words.
+fn switches(keys: &mut Keys) {
+    let is_linear = keys.flag(&["add-bias-linear"], "bias");
+    if let Some(has_bias) = is_linear {
+        keys.derive("disable-bias-linear", if has_bias { "false" } else { "true" }, "");
+    }
 }
 
 /// Reads the overrides as arguments, with the defaults of the trainer file of Primus.
@@ -88,6 +133,7 @@ fn arguments(keys: &mut Keys) -> Result<Settings, JobConfigError> {
     if keys.flag(&["use-turbo-deepep"], "exchange between experts").unwrap_or(false) {
         keys.derive("moe-enable-deepep", "true", "use-turbo-deepep");
     }
+    defaults(keys);
     keys.assume("The default attention of Primus is fused (flash attention).");
     keys.derive("use-flash-attn", "true", "use-flash-attn");
     let settings = if keys.has("hidden-size") { megatron::read(keys)? } else { megatron::read_job(keys)? };
@@ -102,7 +148,6 @@ fn arguments(keys: &mut Keys) -> Result<Settings, JobConfigError> {
             "turbo-",
             "profile",
             "cross-entropy",
-            "gradient-accumulation-fusion",
             "max-position",
             "use-pytorch",
             "moe-",

@@ -2,7 +2,7 @@
 
 use planner::cluster::presets;
 use planner::scenario::Scenario;
-use planner::training::{AttentionKernel, Framework, Precision, Recompute};
+use planner::training::{AttentionKernel, Fp8Recipe, Framework, Precision, Recompute};
 
 /// Returns a sentence for each setting that is stated and cannot take effect. The scenario is valid nevertheless.
 pub fn remarks(scenario: &Scenario) -> Vec<String> {
@@ -22,6 +22,15 @@ pub fn remarks(scenario: &Scenario) -> Vec<String> {
     }
     if training.precision == Precision::Bf16 && presets::lacks_bf16(cluster) {
         remarks.push(format!("{} has no bf16. Train in fp16, which has the same size and rate here.", cluster.name));
+    }
+    if training.precision == Precision::Fp8
+        && training.fp8_recipe == Some(Fp8Recipe::Mxfp8)
+        && presets::lacks_mxfp8(cluster)
+    {
+        remarks.push(format!(
+            "{} has no mxfp8, which needs Blackwell or MI350. This job does not start: use another fp8 recipe.",
+            cluster.name
+        ));
     }
     let pipeline = scenario.layout.pipeline.unwrap_or(1);
     if training.framework == Framework::MegatronDeepspeed && training.zero_stage() >= 2 && pipeline > 1 {

@@ -3,7 +3,9 @@
 use planner::cluster::{Cluster, presets};
 use planner::model::{Model, ModuleRole};
 use planner::scenario::{FreeSetting, PlannerKind, SCHEMA, Scenario, SearchSettings};
-use planner::training::{AttentionKernel, Execution, Framework, LayoutRequest, Precision, Training};
+use planner::training::{
+    AttentionKernel, Execution, Experts, Framework, GradientFormat, LayoutRequest, Precision, Training,
+};
 use planner::workload::{Distribution, Packing, SampleSource, Workload};
 
 use super::keys::Keys;
@@ -11,6 +13,8 @@ use super::settings::{Batch, Loss, NODE, Settings, Sharding, Shards};
 use super::{ConfigFormat, launcher};
 
 const DEVICE: &str = "h100";
+/// Most devices of a node in any server without a link between nodes.
+const MAX_PER_NODE: u32 = 16;
 const SEQUENCE: u32 = 4096;
 const BATCH: u32 = 256;
 /// Maximum values in a scenario. Scenario validation rejects larger values.
@@ -144,6 +148,13 @@ fn cluster(settings: &Settings, keys: &mut Keys) -> (Cluster, u32) {
     }
     let preset = presets::cluster(settings.device.unwrap_or(DEVICE))
         .unwrap_or_else(|| presets::clusters().swap_remove(0).cluster);
+    if let Some(stated) = per_node.filter(|&stated| stated > preset.devices_per_node.max(MAX_PER_NODE)) {
+        keys.not_modelled(format!(
+            "The job states {stated} devices of a node, and a node of {} has {}. The launcher does not start this job: state the \
+             devices of a node and the number of nodes.",
+            preset.name, preset.devices_per_node
+        ));
+    }
     let per_node = if settings.device.is_some_and(|device| device.contains("nvl")) {
         per_rack(devices, &preset, keys)
     } else {
@@ -285,7 +296,7 @@ fn training(format: ConfigFormat, settings: &Settings, cluster: &Cluster, keys: 
         sequence_parallel: settings.sequence_parallel.unwrap_or(default.sequence_parallel),
         fused_weight_gradients: settings.fused_weight_gradients.unwrap_or(default.fused_weight_gradients),
         tensor_overlap: tensor_overlap(framework, settings, keys),
-        data_overlap: if settings.overlapped_gradients == Some(true) { 1.0 } else { 0.0 },
+        data_overlap: data_overlap(settings, default.gradients),
         context_parallel: settings.context.unwrap_or(1),
         context_exchange: settings.context_exchange,
         expert_parallel: settings.expert.unwrap_or(1),
@@ -293,11 +304,33 @@ fn training(format: ConfigFormat, settings: &Settings, cluster: &Cluster, keys: 
         dispatch_by_node: settings.dispatch_by_node.unwrap_or(false),
         optimizer: settings.optimizer,
         master_weights: if has_masters { settings.master_weights } else { default.master_weights },
-        moments: if has_formats { settings.moments } else { default.moments },
+        moments: if has_formats { settings.own_moments.unwrap_or(settings.moments) } else { default.moments },
+        unsharded_gradients: settings.unsharded_gradients == Some(true),
+        grouped_experts: settings.experts == Some(Experts::Together),
         optimizer_offload: settings.optimizer_offload,
         parameter_offload: offloads_parameters(settings, keys),
         ..default
     }
+}
+
+/// Returns the share of the bytes of data-parallel communication that computation hides: of gradients, and of weights that
+/// a sharded optimizer gathers, twice a step under ZeRO 3.
+fn data_overlap(settings: &Settings, default: GradientFormat) -> f64 {
+    let is_hidden = settings.overlapped_gradients == Some(true);
+    let are_weights_hidden = settings.overlapped_weights.unwrap_or(is_hidden);
+    let zero = settings.zero.unwrap_or(1);
+    if is_hidden == are_weights_hidden || zero == 0 {
+        return f64::from(u8::from(is_hidden));
+    }
+    let gradients = settings.gradients.unwrap_or(default).bytes();
+    let width = match settings.precision {
+        Some(Precision::Fp32) => 4.0,
+        Some(Precision::Fp8) if settings.fp8.has_weights => 1.0,
+        _ => 2.0,
+    };
+    let weights = if zero == 3 { 2.0 * width } else { width };
+    let hidden = if is_hidden { gradients } else { weights };
+    (1000.0 * hidden / (gradients + weights)).round() / 1000.0
 }
 
 /// Returns the overlap of tensor-parallel communication. Only the collectives of sequence parallelism have chunks.

@@ -4,8 +4,8 @@ use planner::cluster::Cluster;
 use planner::model::{Adapters, Model, ModuleRole};
 use planner::scenario::PlannerKind;
 use planner::training::{
-    AttentionKernel, ContextExchange, Fp8Recipe, Framework, GradientFormat, MasterWeights, MomentFormat, Optimizer,
-    Precision, Recompute, RecomputedModule,
+    AttentionKernel, ContextExchange, Experts, Fp8Recipe, Framework, GradientFormat, MasterWeights, MomentFormat,
+    Optimizer, Precision, Recompute, RecomputedModule,
 };
 
 use super::JobConfigError;
@@ -84,6 +84,8 @@ pub(super) struct Settings {
     pub(super) loss: Loss,
     /// Gradient and parameter communication overlaps with computation.
     pub(super) overlapped_gradients: Option<bool>,
+    /// The gathering of weights overlaps with computation. `None`: as the communication of gradients.
+    pub(super) overlapped_weights: Option<bool>,
     /// The collectives of tensor parallelism run in chunks next to their products.
     pub(super) chunked_collectives: Option<bool>,
     /// True if the file fixes the degrees; missing degrees are then 1. Otherwise the planner
@@ -98,6 +100,12 @@ pub(super) struct Settings {
     pub(super) optimizer: Optimizer,
     pub(super) master_weights: MasterWeights,
     pub(super) moments: MomentFormat,
+    /// Format of the moments that the name of the optimizer states, whatever that of the weights.
+    pub(super) own_moments: Option<MomentFormat>,
+    /// FSDP holds unsharded gradients between microbatches.
+    pub(super) unsharded_gradients: Option<bool>,
+    /// Order of the experts of a layer. `None`: as usual in the framework.
+    pub(super) experts: Option<Experts>,
     /// Share of the activations that are offloaded to host memory.
     pub(super) activation_offload: f64,
     /// Number of layers per device whose activations are offloaded. `None`: all.

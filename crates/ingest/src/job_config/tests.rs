@@ -1,5 +1,7 @@
+mod branches;
 mod command_lines;
 mod commands;
+mod defaults;
 mod families;
 mod frameworks;
 mod newer_files;

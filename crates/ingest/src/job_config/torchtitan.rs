@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use super::keys::Keys;
 use super::settings::{Batch, Settings, Sharding};
-use super::{ConfigFormat, JobConfigError, document, launcher, model_config, optimizer, unmodelled};
+use super::{ConfigFormat, JobConfigError, document, launcher, megatron_stages, model_config, optimizer, unmodelled};
 
 /// Published dimensions by model and flavor, with Hugging Face configuration keys.
 const FLAVORS: &str = include_str!("flavors.json");
@@ -44,7 +44,7 @@ pub(super) fn read_job(keys: &mut Keys, model: Model) -> Result<Settings, JobCon
     batch(keys, &mut settings)?;
     recompute(keys, &mut settings, layers)?;
     precision(keys, &mut settings);
-    settings.is_compiled = keys.flag(&["compile.enable", "training.compile"], "torch.compile").unwrap_or(false);
+    settings.is_compiled = is_compiled(keys);
     if settings.chunked_collectives == Some(true) && !settings.is_compiled {
         settings.chunked_collectives = None;
         keys.not_modelled(
@@ -57,6 +57,17 @@ pub(super) fn read_job(keys: &mut Keys, model: Model) -> Result<Settings, JobCon
     settings.fused_weight_gradients = Some(false);
     keys.ignore(is_without_effect);
     Ok(settings)
+}
+
+/// Returns whether torch.compile applies to the layers. The default components are the model and the loss.
+fn is_compiled(keys: &mut Keys) -> bool {
+    let is_on = keys.flag(&["compile.enable", "training.compile"], "torch.compile").unwrap_or(false);
+    let components = keys.text(&["compile.components"], "compiled parts");
+    let has_model = components.is_none_or(|list| list.contains("model"));
+    if is_on && !has_model {
+        keys.assume("compile.components does not name the model. Its layers are not compiled.");
+    }
+    is_on && has_model
 }
 
 /// Reads the devices of the launcher. Job files state none.
@@ -221,7 +232,13 @@ fn schedule(keys: &mut Keys, settings: &mut Settings, model_layers: u32) -> Resu
         Some((_, stated)) => stated.layers(model_layers),
         None => layers_with_ends(model_layers, stages.saturating_mul(chunks), ends),
     };
-    let Some(layers) = layers else {
+    let layers = layers.map(|mut layers| {
+        if layers.contains(&0) {
+            megatron_stages::fill_empty(keys, settings, &mut layers);
+        }
+        layers
+    });
+    let Some(layers) = layers.filter(|_| !settings.has_uneven_stages) else {
         settings.has_uneven_stages = true;
         keys.not_modelled(
             "A stage without a layer is not simulated. The layers of each stage are those with the most equal times, \
@@ -275,7 +292,12 @@ fn recompute(keys: &mut Keys, settings: &mut Settings, layers: u32) -> Result<()
         keys.assume("torchtitan's default activation checkpointing is selective.");
         "selective".to_owned()
     });
-    let option = keys.text(&["activation_checkpoint.selective_ac_option"], "recomputation");
+    let mut option = keys.text(&["activation_checkpoint.selective_ac_option"], "recomputation");
+    if mode == "selective" && option.is_none() {
+        // Job files have this default. Configurations in code state their option.
+        keys.assume("torchtitan's default selective_ac_option is 2: every second layer is recomputed.");
+        option = Some("2".to_owned());
+    }
     let every = option.as_deref().and_then(|option| option.parse::<u32>().ok()).filter(|&every| every > 0);
     settings.recompute = Some(match (mode.as_str(), every) {
         ("none", _) => Recompute::None,
@@ -312,7 +334,9 @@ fn precision(keys: &mut Keys, settings: &mut Settings) {
     }
     let parameters = keys.text(&["training.mixed_precision_param"], "precision");
     let converters = keys.text(&["model.converters"], "precision").unwrap_or_default();
-    let is_enabled = keys.flag(&["float8.enable_float8_linear", "float8.enable"], "precision").unwrap_or(false);
+    let is_enabled = ["float8.enable_float8_linear", "float8.enable", "training.enable_float8_linear"]
+        .into_iter()
+        .fold(false, |is_on, name| keys.flag(&[name], "precision").unwrap_or(is_on));
     if !is_enabled && converters.trim_matches(['[', ']', ' ']).is_empty() {
         let sections = ["quantize.", "float8.", "mx."];
         if let Some(key) = sections.into_iter().find_map(|section| keys.first_below(section)) {

@@ -151,7 +151,7 @@ fn memory(keys: &mut Keys, settings: &mut Settings, is_single: bool) {
         }
     }
     if keys.has("ref_checkpointer._component_") || loss.to_lowercase().contains("dpo") {
-        keys.not_modelled("The reference, reward or value model is left out.");
+        keys.not_modelled("The reference, reward or value model is left out, so memory and time are lower bounds.");
     }
 }
 

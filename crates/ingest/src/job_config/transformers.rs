@@ -7,6 +7,7 @@
 mod batch;
 mod command;
 mod fsdp_file;
+mod model;
 mod precision;
 mod programs;
 mod sharding;
@@ -17,6 +18,7 @@ pub(super) use command::{
     argument, is_megatron as is_megatron_command, read as read_command, recognise as recognise_command,
 };
 pub(super) use fsdp_file::is_file as is_fsdp;
+pub(super) use model::complete as complete_model;
 
 use planner::training::{AttentionKernel, ContextExchange, Framework, Recompute};
 
@@ -125,7 +127,7 @@ pub(super) fn read(format: ConfigFormat, keys: &mut Keys) -> Result<Settings, Jo
     let is_fsdp = sharding::read(keys, &mut settings)?;
     batch::read(format, keys, &mut settings)?;
     if is_fsdp {
-        sharding::report_accumulation(keys, &settings);
+        sharding::accumulation(keys, &mut settings);
     }
     settings.precision = precision::read(format, keys)?;
     precision::fp8(keys, &mut settings);
@@ -321,14 +323,21 @@ fn attention(keys: &mut Keys) -> Option<AttentionKernel> {
     let is_fused = is_any(keys, &flags, "attention kernel");
     let is_eager = keys.flag(&["eager_attention"], "attention kernel").unwrap_or(false);
     match kernel.as_deref() {
-        Some("eager" | "disabled") => Some(AttentionKernel::Unfused),
-        // Scripts with a switch instead of a name.
-        Some("false" | "False") => None,
-        Some("flash_attention_3" | "fa3") => Some(AttentionKernel::Flash3),
-        // Kernels of the hub, for example kernels-community/flash-attn3.
-        Some(name) if name.contains("flash-attn3") => Some(AttentionKernel::Flash3),
         Some("auto") | None if is_eager => Some(AttentionKernel::Unfused),
         Some("auto") | None => is_fused.then_some(AttentionKernel::Flash),
-        Some(_) => Some(AttentionKernel::Flash),
+        Some(name) => self::kernel(name),
+    }
+}
+
+/// Returns the attention kernel of a name; `None` for a switch that is off.
+fn kernel(name: &str) -> Option<AttentionKernel> {
+    match name {
+        "eager" | "disabled" => Some(AttentionKernel::Unfused),
+        // Scripts with a switch instead of a name.
+        "false" | "False" => None,
+        "flash_attention_3" | "fa3" => Some(AttentionKernel::Flash3),
+        // Kernels of the hub, for example kernels-community/flash-attn3.
+        name if name.contains("flash-attn3") => Some(AttentionKernel::Flash3),
+        _ => Some(AttentionKernel::Flash),
     }
 }

@@ -49,7 +49,8 @@ const PARTS: &[(&[&str], When, &str)] = &[
     (
         &["moe-expert-capacity-factor", "moe-pad-expert-input-to-capacity"],
         When::Set,
-        "The capacity of the experts is not applied: no token is dropped and no expert is padded.",
+        "The capacity of the experts is not applied: no token is dropped and no expert is padded. With padding and a factor \
+         above 1, memory and time of the experts are lower bounds, by that factor.",
     ),
     (
         &["overlap-cpu-optimizer-d2h-h2d"],
@@ -66,12 +67,24 @@ const PARTS: &[(&[&str], When, &str)] = &[
         When::Set,
         "Inputs of recomputed layers are not distributed over the devices of the group, so memory is an upper bound.",
     ),
+    (
+        &["microbatch-group-size-per-virtual-pipeline-stage", "microbatch-group-size-per-vp-stage"],
+        When::Set,
+        "The size of the groups of microbatches in the interleaved schedule is read as the number of stages. Larger groups need \
+         more memory, so memory is a lower bound.",
+    ),
+    (
+        &["fine-grained-activation-offloading"],
+        When::Set,
+        "Offload of the activations of single modules is not applied, so device memory is an upper bound and the time a lower one.",
+    ),
     (&["padding_free"], When::Set, "Batches without padding are read as batches of samples with the stated length."),
     (&["vision-model-type"], When::Set, "The vision encoder is left out: the file does not state its sizes."),
 ];
 
 /// Additional keys for the features above.
-const DETAILS: [&str; 22] = [
+const DETAILS: [&str; 23] = [
+    "offload-modules",
     "attn_layer_",
     "expert_layer_",
     "q_lora_rank",

@@ -327,6 +327,9 @@ fn an_infeasible_scenario_has_the_nearest_need() {
     assert!(binding.contains("GiB"), "{binding}");
 }
 
+/// Ratio up to which the best plan may be slower than that of another planner.
+const TOLERANCE: f64 = 1.005;
+
 /// Number of random scenarios: `PLANSCOPE_RANDOM_SCENARIOS`, 6 by default.
 fn cases() -> u32 {
     let count = std::env::var("PLANSCOPE_RANDOM_SCENARIOS").ok();
@@ -336,25 +339,30 @@ fn cases() -> u32 {
 proptest! {
     #![proptest_config(ProptestConfig { cases: cases(), ..ProptestConfig::default() })]
 
-    /// Random text scenarios on one or two nodes, with random free settings.
+    /// Random scenarios on one or two nodes, with random free settings. The best plan is searched without the results of
+    /// the other planners.
     #[test]
     fn best_is_never_slower_than_another_planner(seed in 0_u32..10_000) {
         let mut random = Random::new(seed, 0);
         let mut choose = |count: u64| random.below(count) as usize;
         let model = ["llama-3-8b", "llama-2-7b", "internvl3-2b"][choose(3)];
         let cluster = ["h100", "a100-80gb", "a100-40gb"][choose(3)];
-        let planners =
-            ["best", "1f1b", "interleaved", "wait_free_cyclic", "zbv", "dhp", "nnscaler", "pipeweaver", "hydraulis"];
+        let planners = [
+            "1f1b", "interleaved", "interleaved_zero_bubble", "zbv", "dhp", "static_cp", "nnscaler", "pipeweaver",
+            "hydraulis", "hotspa", "homogeneous",
+        ];
         let mut scenario = document(model, (cluster, 1 + choose(2) as u32), 16 << choose(2), &planners);
         let free: Vec<&str> = ALL_FREE.into_iter().filter(|_| choose(2) == 0).collect();
         scenario["free"] = json!(free);
         scenario["search"] = json!({ "rollouts": 5 });
         let outcome = planned(&scenario);
-        let best = seconds(&outcome, PlannerKind::Best);
+        scenario["planners"] = json!(["best"]);
+        let alone = planned(&scenario);
+        let best = seconds(&alone, PlannerKind::Best);
         for result in &outcome.results {
             let other = seconds(&outcome, result.planner);
-            prop_assert!(best <= other, "{:?} {free:?}", result.planner);
-            if let Some(bound) = plan_of(&outcome, PlannerKind::Best).and_then(|plan| plan.all_layouts_bound_s) {
+            prop_assert!(best <= other * TOLERANCE, "{:?} {free:?}: {other} s, best {best} s", result.planner);
+            if let Some(bound) = plan_of(&alone, PlannerKind::Best).and_then(|plan| plan.all_layouts_bound_s) {
                 prop_assert!(bound <= other, "{:?}: {other} s, bound {bound} s", result.planner);
             }
         }

@@ -401,7 +401,7 @@ mod tests {
         let uniform = r#"{"schema": "scenario/1", "model": {"preset": "llama-3-8b"}, "cluster": {"preset": "h100", "nodes": 1},
             "workload": {"samples": {"kind": "drawn", "text_tokens": {"kind": "constant", "value": 4096}}, "global_batch": 16,
             "context_length": 4096, "packing": "padded"}, "planners": ["1f1b"]}"#;
-        let mut scenario: Scenario = serde_json::from_str(uniform).unwrap();
+        let mut scenario = planscope_plan::scenario::parse(uniform).unwrap();
         let layout = Layout { tensor: 1, pipeline: 4, data: 2, chunks: 1, microbatch: 1, group: None };
         let costs = PipelineCosts::uniform(4, 1, 8, UniformTimes::default());
         let order = |scenario: &Scenario, kind| Fixed { kind }.order(scenario, layout, 8, || costs.clone());

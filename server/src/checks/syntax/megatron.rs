@@ -146,8 +146,7 @@ pub(super) fn arguments(target: &Target, field: &str) -> Option<Vec<Setting>> {
         "/training/tensor_overlap" => Some(vec![switch("tp-comm-overlap", training.tensor_overlap > 0.0)]),
         "/training/data_overlap" => {
             let is_on = training.data_overlap > 0.0;
-            let of_weights = (is_on && training.zero_stage() == 1).then(|| switch("overlap-param-gather", true));
-            Some([switch("overlap-grad-reduce", is_on)].into_iter().chain(of_weights).collect())
+            Some([switch("overlap-grad-reduce", is_on)].into_iter().chain(gathered_weights(target)).collect())
         }
         "/training/gradients" => Some(vec![switch("grad-reduce-in-bf16", training.gradients == GradientFormat::Bf16)]),
         "/training/attention" if matches!(training.attention, AttentionKernel::Flash | AttentionKernel::Flash2) => {
@@ -162,10 +161,19 @@ pub(super) fn arguments(target: &Target, field: &str) -> Option<Vec<Setting>> {
             Setting::set(&["optimizer-offload-fraction"], training.optimizer_offload),
         ]),
         "/training/recompute" | "/training/recompute_layers" => Some(recompute(target)),
-        "/training/zero" | "/training/distributed_optimizer" => Some(sharding(training.zero_stage())),
+        "/training/zero" | "/training/distributed_optimizer" => {
+            Some(sharding(training.zero_stage()).into_iter().chain(gathered_weights(target)).collect())
+        }
         "/training/shard_degree" => set("num-distributed-optimizer-instances", target.shards_and_copies()?.1),
         _ => None,
     }
+}
+
+/// Returns the switch that hides the gathering of weights, for a sharded optimizer whose whole communication is hidden.
+fn gathered_weights(target: &Target) -> Option<Setting> {
+    let training = &target.scenario.training;
+    let is_sharded = training.zero_stage() >= 1 && training.framework == Framework::Megatron;
+    (is_sharded && training.data_overlap >= 1.0).then(|| switch("overlap-param-gather", true))
 }
 
 /// Returns the setting of a switch that is off by default.

@@ -66,7 +66,11 @@ pub(super) fn settings(job: &Job<'_>, target: &Target, field: &str) -> Option<Ve
                 // torchtitan has no recomputation of attention alone.
                 Recompute::Selective => return None,
             };
-            Some(vec![Setting::set(&["activation_checkpoint.mode"], mode)])
+            let mode = Setting::set(&["activation_checkpoint.mode"], mode);
+            // The default of the option is every second layer.
+            let is_by_operator = training.recompute == Recompute::Operators;
+            let option = || Setting::set(&["activation_checkpoint.selective_ac_option"], "op");
+            Some([mode].into_iter().chain(is_by_operator.then(option)).collect())
         }
         // One local batch per step has all sequences of a replica.
         "/training/microbatches_per_flush" => {

@@ -379,7 +379,7 @@ fn torchtitan() {
             ("cp ring", &["[parallelism] context_parallel_degree = 2", "[training] global_batch_size = 32"]),
             ("ep 2", &["[parallelism] expert_parallel_degree = 2"]),
             ("none", &["mode = \"none\""]),
-            ("operators", &["mode = \"selective\""]),
+            ("operators", &["mode = \"selective\"", "[activation_checkpoint] selective_ac_option = \"op\""]),
             ("zero 2", &["[parallelism] fsdp_reshard_after_forward = \"never\""]),
             (
                 "hybrid 2",

@@ -4,17 +4,17 @@ use std::borrow::Cow;
 
 use planner::estimate::Configuration;
 use planner::model::{LayerKind, Mask, Mixer, MlpKind, Module};
-use planner::training::{ContextExchange, Precision, Recompute, RecomputedModule};
+use planner::training::{ContextExchange, Experts, Precision, Recompute, RecomputedModule, Training};
 
 use super::super::cells::Cells;
 use super::{
     BASE_BITS, CAUSAL, CHUNKED_LOSS, CONTENT_SIZE, CP_BALANCED, CP_EXCHANGE, Column, DATA_OVERLAP, DENSE_FFN,
     DENSE_LAYERS, DISPATCH_BY_NODE, EP, ETP, EXPERT_FFN, EXPERT_OVERLAP, EXPERTS_EVERY, FFN, FP8_RECIPE, FP8_WEIGHTS,
-    FULL_EVERY, FUSED_WEIGHT_GRADIENTS, GPUS_PER_NODE, HOST_MEMORY_GIB, IN_PLACE_LOSS, KV_HEADS, LAYERS_PER_STAGE,
-    LINK_GB_PER_S, LORA_TARGETS, MASTER_WEIGHTS, MOMENTS, N_EXPERTS, NETWORK_GB_PER_S, OPTIMIZER_OFFLOAD,
-    PARAMETER_OFFLOAD, QUERY_RANK, RECOMPUTE, RECOMPUTE_LAYERS, RECOMPUTE_MODULES, ROTARY_SIZE, ROUTER_SKEW,
-    SEND_OVERLAP, SEQUENCE_PARALLEL, SHARD_DEGREE, SHARED_EXPERT_FFN, TENSOR_OVERLAP, TIED_EMBEDDINGS, TOP_K,
-    VALUE_SIZE, VPP, WINDOW, ZERO,
+    FULL_EVERY, FUSED_WEIGHT_GRADIENTS, GPUS_PER_NODE, GROUPED_EXPERTS, HOST_MEMORY_GIB, IN_PLACE_LOSS, KV_HEADS,
+    LAYERS_PER_STAGE, LINK_GB_PER_S, LORA_TARGETS, MASTER_WEIGHTS, MICROBATCHES_PER_FLUSH, MOMENTS, N_EXPERTS,
+    NETWORK_GB_PER_S, OPTIMIZER_OFFLOAD, PARAMETER_OFFLOAD, QUERY_RANK, RECOMPUTE, RECOMPUTE_LAYERS, RECOMPUTE_MODULES,
+    ROTARY_SIZE, ROUTER_SKEW, SEND_OVERLAP, SEQUENCE_PARALLEL, SHARD_DEGREE, SHARED_EXPERT_FFN, TENSOR_OVERLAP,
+    TIED_EMBEDDINGS, TOP_K, UNSHARDED_GRADIENTS, VALUE_SIZE, VPP, WINDOW, ZERO,
 };
 
 /// Reason why a column has no effect. `None` if it can have one.
@@ -42,7 +42,7 @@ pub(in crate::configurations) struct PresetParts {
 }
 
 /// Condition of each column that does not always have an effect.
-const CONDITIONS: [(Column, Condition); 50] = [
+const CONDITIONS: [(Column, Condition); 53] = [
     (GPUS_PER_NODE, |facts| when(facts.configuration.cluster.devices() == 1, "one device")),
     (LINK_GB_PER_S, |facts| when(facts.configuration.cluster.devices_per_node == 1, "one device per node")),
     (NETWORK_GB_PER_S, |facts| when(facts.configuration.cluster.nodes == 1, "one node")),
@@ -101,6 +101,21 @@ const CONDITIONS: [(Column, Condition); 50] = [
     }),
     (PARAMETER_OFFLOAD, |facts| when(facts.configuration.training.zero_stage() < 3, "zero is below 3")),
     (VPP, without_stages),
+    (MICROBATCHES_PER_FLUSH, |facts| {
+        let Configuration { layout, training, global_batch, .. } = facts.configuration;
+        let of_replica = global_batch / layout.data.saturating_mul(layout.microbatch).max(1);
+        let is_longer = training.microbatches_per_flush.is_some_and(|flush| flush >= of_replica);
+        without_stages(facts).or_else(|| when(is_longer, "a replica has no more microbatches"))
+    }),
+    (GROUPED_EXPERTS, |facts| {
+        let loops = Training { grouped_experts: false, ..facts.configuration.training.clone() };
+        let is_grouped = loops.profile().experts != Experts::OneByOne;
+        without_experts(facts).or_else(|| when(is_grouped, "the framework groups experts"))
+    }),
+    (UNSHARDED_GRADIENTS, |facts| {
+        let is_whole = facts.configuration.training.zero_stage() < 2;
+        without_replicas(facts).or_else(|| when(is_whole, "zero below 2 does not shard gradients"))
+    }),
     (LAYERS_PER_STAGE, without_stages),
     (SEND_OVERLAP, without_stages),
     (SEQUENCE_PARALLEL, without_tensor_ranks),

@@ -73,7 +73,7 @@ pub(super) fn is_name(name: &str) -> bool {
 
 /// Returns the text before the matching closing brace, up to the maximum length of a value and depth of braces. The
 /// limits bound the time for text with many open braces.
-fn braced(text: &str) -> Option<&str> {
+pub(super) fn braced(text: &str) -> Option<&str> {
     let mut depth = 1_u32;
     for (index, c) in text.char_indices().take_while(|(index, _)| *index <= MAX_VALUE) {
         match c {
@@ -101,7 +101,8 @@ fn first_variable(text: &str, variables: &Variables) -> Option<(usize, usize, St
             let (name, operator) = body.split_at(split);
             let default = [":-", ":=", "-", "="].iter().find_map(|sign| operator.strip_prefix(sign));
             let is_plain = operator.is_empty() || default.is_some() || operator.starts_with(":?");
-            let value = variables.get(name).filter(|value| !value.is_empty() && is_plain).cloned();
+            let is_used = |value: &&String| is_plain && (!value.is_empty() || operator.is_empty());
+            let value = variables.get(name).filter(is_used).cloned();
             let unquoted = |default: &str| default.trim().trim_matches(['"', '\'']).trim().to_owned();
             let value = value.or_else(|| default.map(unquoted))?;
             return Some((start, start + body.len() + 3, value));
@@ -113,7 +114,7 @@ fn first_variable(text: &str, variables: &Variables) -> Option<(usize, usize, St
 }
 
 /// Evaluates an arithmetic expression with integers and variables.
-fn evaluate(text: &str, variables: &Variables) -> Option<i64> {
+pub(super) fn evaluate(text: &str, variables: &Variables) -> Option<i64> {
     let mut expression = Expression { rest: text, variables, depth: 0 };
     let result = expression.sum()?;
     expression.next().is_none().then_some(result)

@@ -1,4 +1,4 @@
-//! Parses shell statements: assignments, loops, branches and here-documents. Nothing is executed.
+//! Parses shell statements: assignments, loops and here-documents. Nothing is executed.
 
 use super::expand::is_name;
 
@@ -58,60 +58,8 @@ pub(super) enum Statement {
     Loop { name: String, list: String },
 }
 
-/// Nesting state for branches.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Branches {
-    open: Vec<Branch>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Branch {
-    If,
-    Case,
-}
-
-impl Branches {
-    /// Returns the statements in a line, each with a flag that is true inside a branch. The second
-    /// value is true if any part of the line is inside a branch.
-    pub(super) fn read(&mut self, line: &str) -> (Vec<(Statement, bool)>, bool) {
-        let mut statements = Vec::new();
-        let mut is_any = !self.open.is_empty();
-        for part in line.split(';') {
-            // `[ -n "$FP8" ] && TP=8`
-            let is_tested = part.trim_start().starts_with(['[', '!']);
-            for (index, part) in part.split("&&").flat_map(|part| part.split("||")).enumerate() {
-                let part = self.enter(part.trim());
-                let is_branch = !self.open.is_empty() || (is_tested && index > 0);
-                is_any |= is_branch;
-                statements.extend(parse_statements(part).into_iter().map(|statement| (statement, is_branch)));
-            }
-        }
-        (statements, is_any)
-    }
-
-    /// Updates the nesting state for branch keywords and returns the statement after them.
-    fn enter<'a>(&mut self, part: &'a str) -> &'a str {
-        let (first, after) = part.split_once(char::is_whitespace).unwrap_or((part, ""));
-        match first {
-            "if" => self.open.push(Branch::If),
-            "case" => self.open.push(Branch::Case),
-            "fi" | "esac" => {
-                self.open.pop();
-            }
-            "then" | "else" | "do" | "{" => return after.trim_start(),
-            _ if self.open.last() == Some(&Branch::Case) => {
-                // `7b|7B) LAYERS=32`
-                let pattern = part.split_once(')').filter(|(pattern, _)| !pattern.contains(['(', '=', '$']));
-                return pattern.map_or(part, |(_, after)| after.trim_start());
-            }
-            _ => return part,
-        }
-        ""
-    }
-}
-
 /// Parses a statement after removal of `then` and `do`.
-fn parse_statements(part: &str) -> Vec<Statement> {
+pub(super) fn parse_statements(part: &str) -> Vec<Statement> {
     if let Some(rest) = part.strip_prefix("for ") {
         let mut terms = rest.trim_start().splitn(2, char::is_whitespace);
         let (name, rest) = (terms.next().unwrap_or_default(), terms.next().unwrap_or_default());

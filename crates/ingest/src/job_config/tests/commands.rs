@@ -167,7 +167,7 @@ fn stages_of_torchtitan_count_both_ends() {
     let stated = format!("[[\"tok_embeddings\", {}], [{}, \"norm\", \"output\"]]", names(0..42), names(42..80));
     assert_eq!(parts(&stated), Ok((vec![42, 38], 0)));
     let empty = format!("[[\"tok_embeddings\"], [{}, \"norm\", \"output\"]]", names(0..80));
-    assert_eq!(parts(&empty), Ok((vec![], 1)), "a stage without a layer is not simulated");
+    assert_eq!(parts(&empty), Ok((vec![1, 79], 0)), "a stage without a layer is not simulated");
     assert!(parts("\"layers.0\"").unwrap_err().to_string().ends_with("the value is not a list of names"));
     assert!(of("backwards").unwrap_err().to_string().contains("torch's schedules are 1F1B"));
     let job = of("DualPipeV").unwrap();

@@ -10,6 +10,7 @@ use crate::job_config::{JobConfigError, document, launcher};
 
 /// Key of a command line without the text of a job file. Reports leave it out.
 const COMMAND: &str = "#command";
+const OPTION: &str = "activation_checkpoint.selective_ac_option";
 const CONFIG_FILE: &str = "job.config_file";
 
 /// Arguments of the launcher and variables that state devices, the job file, or a configuration in torchtitan's code.
@@ -66,7 +67,13 @@ fn subcommands(command: &mut Keys, text: &str) {
             continue;
         }
         match ["full", "selective", "none"].into_iter().find(|mode| kind.contains(mode)) {
-            Some(mode) => command.translate("activation_checkpoint.mode", mode, (section, kind)),
+            Some(mode) => {
+                command.translate("activation_checkpoint.mode", mode, (section, kind));
+                // Versions with subcommands select by operator.
+                if mode == "selective" && !command.has(OPTION) {
+                    command.derive(OPTION, "op", "");
+                }
+            }
             None => command.not_modelled(format!("The recomputation of the subcommand {word} is not applied.")),
         }
     }

@@ -16,6 +16,7 @@ const KNOWN: [(&str, &str, &str, Settings); 14] = [
             ("training.local_batch_size", "1"),
             ("training.seq_len", "8192"),
             ("activation_checkpoint.mode", "selective"),
+            ("activation_checkpoint.selective_ac_option", "op"),
         ],
     ),
     (
@@ -53,6 +54,7 @@ const KNOWN: [(&str, &str, &str, Settings); 14] = [
             ("parallelism.pipeline_parallel_schedule", "Interleaved1F1B"),
             ("parallelism.expert_parallel_degree", "8"),
             ("activation_checkpoint.mode", "selective"),
+            ("activation_checkpoint.selective_ac_option", "op"),
         ],
     ),
     (
@@ -65,6 +67,7 @@ const KNOWN: [(&str, &str, &str, Settings); 14] = [
             ("parallelism.pipeline_parallel_schedule", "Interleaved1F1B"),
             ("parallelism.expert_parallel_degree", "2"),
             ("activation_checkpoint.mode", "selective"),
+            ("activation_checkpoint.selective_ac_option", "op"),
             ("model.converters", "float8"),
         ],
     ),
@@ -76,6 +79,7 @@ const KNOWN: [(&str, &str, &str, Settings); 14] = [
             ("training.local_batch_size", "4"),
             ("training.seq_len", "4096"),
             ("activation_checkpoint.mode", "selective"),
+            ("activation_checkpoint.selective_ac_option", "op"),
         ],
     ),
     (
@@ -86,6 +90,7 @@ const KNOWN: [(&str, &str, &str, Settings); 14] = [
             ("training.local_batch_size", "4"),
             ("training.seq_len", "4096"),
             ("activation_checkpoint.mode", "selective"),
+            ("activation_checkpoint.selective_ac_option", "op"),
         ],
     ),
     (

@@ -26,8 +26,7 @@ impl Stated {
         }
     }
 
-    /// Layers of each stage of a model with `layers` layers. `None` if a stage has none, or if layers are missing or
-    /// repeated.
+    /// Layers of each stage of a model with `layers` layers. `None` if layers are missing or repeated.
     pub(super) fn layers(&self, layers: u32) -> Option<Vec<u32>> {
         let stages = match self {
             Self::Layers(stages) => stages.clone(),
@@ -37,7 +36,7 @@ impl Stated {
                 starts.zip(ends).map(|(start, end)| end.checked_sub(start)).collect::<Option<Vec<u32>>>()?
             }
         };
-        (!stages.contains(&0) && stages.iter().sum::<u32>() == layers).then_some(stages)
+        (stages.iter().sum::<u32>() == layers).then_some(stages)
     }
 }
 

@@ -7,6 +7,9 @@ use crate::job_config::keys::Keys;
 use crate::job_config::settings::Settings;
 use crate::job_config::{ConfigFormat, JobConfigError};
 
+/// Assumption of a job without a precision.
+const FULL: &str = "Neither bf16 nor fp16 is on. The precision is fp32, the default.";
+
 /// Returns the precision; `None` if the trainer sets it.
 pub(super) fn read(format: ConfigFormat, keys: &mut Keys) -> Result<Option<Precision>, JobConfigError> {
     let mut is_on = |names: &[&str]| -> (bool, bool) {
@@ -47,7 +50,7 @@ pub(super) fn read(format: ConfigFormat, keys: &mut Keys) -> Result<Option<Preci
         (false, true) => Some(Precision::Bf16),
         (false, false) if bf16_auto || fp16_auto => None,
         (false, false) => {
-            keys.assume("Neither bf16 nor fp16 is on. The precision is fp32, the default.");
+            keys.assume(FULL);
             Some(Precision::Fp32)
         }
     })
@@ -107,7 +110,10 @@ pub(super) fn gradients(keys: &mut Keys, settings: &mut Settings) {
 /// Reads the formats of the optimizer state. The optimizer updates the weights in the format in which they are loaded.
 /// With DeepSpeed and FSDP, it updates fp32 copies, and adapters are fp32 (PEFT).
 pub(super) fn states(format: ConfigFormat, keys: &mut Keys, settings: &mut Settings) {
-    let loaded = keys.text(&["torch_dtype", "dtype", "model_init_kwargs.torch_dtype"], "format of weights");
+    let loaded = keys.text(
+        &["torch_dtype", "dtype", "model_init_kwargs.torch_dtype", "model_init_kwargs.dtype"],
+        "format of weights",
+    );
     let is_short =
         |format: &str| ["bfloat16", "bf16", "float16", "fp16"].contains(&format.trim().to_lowercase().as_str());
     let is_full = keys.peek("bf16").is_some_and(|value| value.trim() == "full");
@@ -119,7 +125,15 @@ pub(super) fn states(format: ConfigFormat, keys: &mut Keys, settings: &mut Setti
         keys.assume("ms-swift loads the weights in bf16, so the optimizer updates bf16 weights.");
     }
     let is_loaded_short = is_default || loaded.as_deref().is_some_and(is_short);
-    if !has_deepspeed && (is_full || is_pure || is_plain && is_loaded_short) {
+    // Without mixed precision the operators run in the format of the weights.
+    let is_unmixed = is_loaded_short && settings.precision == Some(Precision::Fp32);
+    if is_unmixed && !has_deepspeed {
+        settings.precision = Some(Precision::Bf16);
+        keys.retract(FULL);
+        keys.assume("Neither bf16 nor fp16 is on. The weights are loaded in 16 bits, so the operators run in 16 bits.");
+    }
+    let is_updated_short = is_unmixed && settings.adapters.is_none();
+    if !has_deepspeed && (is_full || is_pure || is_updated_short || is_plain && is_loaded_short) {
         settings.set_pure_bf16();
     }
     if keys.flag(&["deepspeed.bf16.bf16_master_weights_and_grads"], "format of weights").unwrap_or(false) {

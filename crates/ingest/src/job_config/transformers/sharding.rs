@@ -74,9 +74,9 @@ fn named_file(keys: &mut Keys) -> Option<String> {
     keys.text(&FILES, "DeepSpeed file").filter(|name| !name.trim().is_empty())
 }
 
-/// Reports the gradients that FSDP does not shard during accumulation. The trainer synchronizes after the last
-/// microbatch of a step alone.
-pub(super) fn report_accumulation(keys: &mut Keys, settings: &Settings) {
+/// Reads whether FSDP shards gradients during accumulation. The trainer synchronizes after the last microbatch of a step
+/// alone.
+pub(super) fn accumulation(keys: &mut Keys, settings: &mut Settings) {
     let names = [
         "accelerator_config.gradient_accumulation_kwargs.sync_each_batch",
         "accelerate.gradient_accumulation_plugin.sync_each_batch",
@@ -93,12 +93,11 @@ pub(super) fn report_accumulation(keys: &mut Keys, settings: &Settings) {
     if is_stated || is_in_json || !is_trainer || !is_accumulated || settings.zero.is_none_or(|stage| stage < 2) {
         return;
     }
-    let tensor = settings.tensor.filter(|&degree| degree > 1);
-    let share = tensor.map_or_else(String::new, |degree| format!(", divided by {degree} (tensor parallelism)"));
-    keys.not_modelled(format!(
-        "Between synchronizations FSDP holds unsharded gradients of all trained parameters on each device, in the format \
-         of the weights{share}. This memory is left out. Set sync_each_batch to avoid it."
-    ));
+    settings.unsharded_gradients = Some(true);
+    keys.assume(
+        "With accumulation FSDP holds unsharded gradients of all trained parameters on each device, in the format of the \
+         weights. They are counted. Set sync_each_batch to avoid them.",
+    );
 }
 
 fn deepspeed(

@@ -9,8 +9,14 @@ use crate::job_config::{ConfigFormat, JobConfigError, optimizer};
 /// Keys that are switches of methods that a scenario cannot represent, with the consequence.
 const SWITCHES: [(&[&str], &str); 4] = [
     (&["quant_config.name"], "The quantized weights are read as bf16."),
-    (&["use_galore", "use_apollo", "use_badam"], "The optimizer is read as Adam with all states."),
-    (&["freeze_trainable_layers", "unfrozen_parameters"], "Frozen parts of the language model are trained."),
+    (
+        &["use_galore", "use_apollo", "use_badam"],
+        "The optimizer is read as Adam with the states of all parameters, so memory is an upper bound.",
+    ),
+    (
+        &["freeze_trainable_layers", "unfrozen_parameters"],
+        "Frozen parts of the language model are counted as if they were trained, so memory and time are upper bounds.",
+    ),
     (&["rl", "rlhf"], REFERENCE),
 ];
 
@@ -24,7 +30,7 @@ const CHUNKED_LOSS: [&str; 5] = [
 ];
 
 /// Keys of modules that are trained in full beside the adapters.
-const SAVED: [&str; 5] =
+pub(super) const SAVED: [&str; 5] =
     ["lora_modules_to_save", "modules_to_save", "peft_config.modules_to_save", "additional_target", "modules-to-save"];
 
 /// Keys of adapters. Those of the rank and of the adapted layers are settings.
@@ -72,7 +78,7 @@ const LORA: [&str; 41] = [
     "loraplus_lr_ratio",
 ];
 
-const REFERENCE: &str = "The reference, reward or value model is left out.";
+const REFERENCE: &str = "The reference, reward or value model is left out, so memory and time are lower bounds.";
 
 pub(super) fn read(format: ConfigFormat, keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError> {
     let kind = keys.text(&["finetuning_type", "adapter", "peft_method"], "fine-tuning");
@@ -148,7 +154,8 @@ pub(super) fn report_saved(keys: &mut Keys) {
         if is_on(keys, name, "modules trained in full") {
             let name = keys.file_name(name);
             keys.not_modelled(format!(
-                "The modules in {name} are trained in full. Their gradients and optimizer state are left out."
+                "The modules in {name} are trained in full. Their gradients and optimizer state are left out, so memory is a lower \
+                 bound."
             ));
         }
     }
@@ -166,7 +173,7 @@ pub(super) fn report_stage(stage: &str, keys: &mut Keys) {
         keys.not_modelled(REFERENCE);
     }
     if ["dpo", "rm", "reward", "cpo", "orpo", "simpo"].contains(&stage) {
-        keys.not_modelled("A pair of answers is read as one sequence.");
+        keys.not_modelled("A pair of answers is read as one sequence, so memory and time are lower bounds.");
     }
     if ["ppo", "grpo", "rloo", "online_dpo"].iter().any(|kind| stage.starts_with(kind)) {
         keys.not_modelled("Only the training step is read. The generation of answers is left out.");

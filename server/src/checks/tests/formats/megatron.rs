@@ -71,13 +71,14 @@ fn megatron_bridge() {
             ("selective", &["recompute_granularity: selective"]),
             ("full", &["recompute_granularity: full", "recompute_method: uniform", "recompute_num_layers: 1"]),
             ("full 8", &["recompute_granularity: full", "recompute_method: block", "recompute_num_layers: 8"]),
-            ("zero 1", &["use_distributed_optimizer: true"]),
+            ("zero 1", &["use_distributed_optimizer: true", "overlap_param_gather: true"]),
             (
                 "zero 2",
                 &[
                     "dist.use_megatron_fsdp: true",
                     "data_parallel_sharding_strategy: optim_grads",
                     "checkpoint.ckpt_format: fsdp_dtensor",
+                    "overlap_param_gather: true",
                 ],
             ),
             (
@@ -86,6 +87,7 @@ fn megatron_bridge() {
                     "dist.use_megatron_fsdp: true",
                     "data_parallel_sharding_strategy: optim_grads_params",
                     "checkpoint.ckpt_format: fsdp_dtensor",
+                    "overlap_param_gather: true",
                 ],
             ),
             ("tp overlap", &["sequence_parallel: true", "comm_overlap.tp_comm_overlap: true"]),
@@ -115,7 +117,6 @@ fn primus_with_megatron() {
             ),
             ("full", &["recompute_method: uniform", "recompute_num_layers: 1"]),
             ("full 8", &["recompute_num_layers: 8"]),
-            ("zero 1", &["use_distributed_optimizer: true"]),
             (
                 "zero 2",
                 &[
@@ -132,8 +133,10 @@ fn primus_with_megatron() {
                     "ckpt_format: fsdp_dtensor",
                 ],
             ),
-            ("dp overlap", &["overlap_grad_reduce: true"]),
+            ("hybrid 2", &["num_distributed_optimizer_instances: 4"]),
+            ("dp overlap", &["overlap_grad_reduce: true", "overlap_param_gather: true"]),
             ("bf16 gradients", &["grad_reduce_in_bf16: true"]),
+            ("bf16 moments", &["use_precision_aware_optimizer: true", "exp_avg_dtype: bf16", "exp_avg_sq_dtype: bf16"]),
         ],
     );
 }
