@@ -9,15 +9,18 @@ use planscope_core::training::Training;
 /// Maximum number of loads in a store. A store with more loads is cleared.
 const MAX_STORED: usize = 131_072;
 
+/// Component costs of a module under a tensor-parallel degree, by load.
+type ModulePrices = Arc<Mutex<Prices>>;
+
 /// Component costs under settings with equal layer costs, by (tensor-parallel degree, module), then by load.
 #[derive(Debug, Default)]
 pub(super) struct Known {
-    prices: Mutex<BTreeMap<(u32, usize), Arc<Mutex<Prices>>>>,
+    prices: Mutex<BTreeMap<(u32, usize), ModulePrices>>,
 }
 
 impl Known {
     /// Returns the costs of a module under a tensor-parallel degree.
-    pub(super) fn prices(&self, tensor: u32, module: usize) -> Arc<Mutex<Prices>> {
+    pub(super) fn prices(&self, tensor: u32, module: usize) -> ModulePrices {
         let mut prices = self.prices.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(prices.entry((tensor, module)).or_default())
     }
