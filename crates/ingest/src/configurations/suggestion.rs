@@ -17,7 +17,7 @@ fn closest<'n>(text: &str, known: impl Iterator<Item = &'n str>) -> Option<&'n s
     let mut best: Option<(usize, &str)> = None;
     for name in known {
         let letters = letters(name);
-        let distance = match distance(&wanted, &letters) {
+        let distance = match strsim::osa_distance(&wanted, &letters) {
             distance if distance <= limit => distance,
             _ if letters.starts_with(&wanted) => limit + 1,
             _ => continue,
@@ -29,26 +29,8 @@ fn closest<'n>(text: &str, known: impl Iterator<Item = &'n str>) -> Option<&'n s
     best.map(|(_, name)| name)
 }
 
-fn letters(text: &str) -> Vec<char> {
+fn letters(text: &str) -> String {
     text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
-}
-
-/// Number of letters to change, insert, remove, or exchange with the next (optimal string alignment).
-fn distance(a: &[char], b: &[char]) -> usize {
-    let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];
-    rows[0] = (0..=b.len()).collect();
-    for row in 1..=a.len() {
-        rows[row][0] = row;
-        for column in 1..=b.len() {
-            let changed = rows[row - 1][column - 1] + usize::from(a[row - 1] != b[column - 1]);
-            let mut least = changed.min(rows[row - 1][column] + 1).min(rows[row][column - 1] + 1);
-            if row > 1 && column > 1 && a[row - 1] == b[column - 2] && a[row - 2] == b[column - 1] {
-                least = least.min(rows[row - 2][column - 2] + 1);
-            }
-            rows[row][column] = least;
-        }
-    }
-    rows[a.len()][b.len()]
 }
 
 #[cfg(test)]

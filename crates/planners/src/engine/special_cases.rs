@@ -14,11 +14,10 @@ use planscope_plan::scenario::{FreeSetting, PlanSettings, PlannerKind, Scenario}
 /// Devices x sequences of the global batch of a small scenario.
 const SMALL: u64 = 1024;
 
-/// Planners whose plans are special cases of those of `planner`: groups of powers of two and equal groups are
-/// groups, one strategy
-/// for all pipelines is a choice of strategies, equal layouts of all modules are a choice of layouts, and whole
-/// microbatches in a static order are an interleaving. One layout for encoder and backbone, with balanced microbatches, is
-/// a choice of layouts of DFLOP; as published, its layouts have disjoint devices.
+/// Planners whose plans are special cases of those of `planner`: groups of powers of two and equal groups are groups, one
+/// strategy for all pipelines is a choice of strategies, equal layouts of all modules are a choice of layouts, and whole
+/// microbatches in a static order, also with strategies per stage, are an interleaving. One layout for encoder and
+/// backbone, with balanced microbatches, is a choice of layouts of DFLOP; as published, its layouts have disjoint devices.
 fn of(planner: PlannerKind, scenario: &Scenario) -> &'static [PlannerKind] {
     match planner {
         PlannerKind::Dhp => &[PlannerKind::PowerOfTwoContext, PlannerKind::FlexSp, PlannerKind::BalancedContext],
@@ -27,11 +26,14 @@ fn of(planner: PlannerKind, scenario: &Scenario) -> &'static [PlannerKind] {
             &[PlannerKind::OneFOneB, PlannerKind::Interleaved, PlannerKind::DflopLayout]
         }
         PlannerKind::PipeWeaver if is_small(scenario) => &[
+            PlannerKind::OneFOneBParameters,
             PlannerKind::InterleavedParameters,
+            PlannerKind::NnScaler,
             PlannerKind::PipeWeaverPartition,
             PlannerKind::PipeWeaverInterleaving,
             PlannerKind::PipeWeaverRanking,
         ],
+        PlannerKind::Dflop => &[PlannerKind::DflopLayout],
         PlannerKind::HeterogeneousColocated => &[PlannerKind::Homogeneous],
         _ => &[],
     }
