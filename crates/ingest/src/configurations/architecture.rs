@@ -85,13 +85,14 @@ pub(super) fn read(cells: Cells<'_>, presets: &Presets) -> Result<Architecture, 
     Ok(Architecture { model: Model { name, modules: vec![module] }, length, origin })
 }
 
-/// Sets the width of layers without experts. In a preset with experts, `ffn` and `dense_ffn` both are this width. Otherwise
-/// `ffn` is that of all layers, and `dense_ffn` replaces it in layers without experts.
+/// Sets the width of layers without experts. In a preset with experts, `ffn` and `dense_ffn` both are this width, unless
+/// `ffn` is that of its experts. Otherwise `ffn` is that of all layers, and `dense_ffn` replaces it in layers without experts.
 fn dense_width(cells: Cells<'_>, module: &mut Module, origin: Origin) -> Result<(), Rejection> {
     let (stated, Some(moe)) = (cells.integer(DENSE_FFN)?, &mut module.moe) else { return Ok(()) };
     if let (Origin::Preset(parts), Some(width), Some(ffn)) = (origin, stated, cells.integer(FFN)?)
         && parts.has_experts
         && width != ffn
+        && moe.expert_width != Some(ffn)
     {
         return refuse(
             DENSE_FFN,
@@ -142,15 +143,17 @@ fn changed(cells: Cells<'_>, preset: Module, length: u32) -> Result<Module, Reje
     let kv_heads = if preset.kv_heads == preset.heads { heads } else { preset.kv_heads };
     // The position table must cover the training sequence length.
     let positions = if preset.learned_positions > 0 { preset.learned_positions.max(length) } else { 0 };
-    // A stated `ffn` changes layers without experts only.
+    // A stated `ffn` changes layers without experts only. Tables also state the width of an expert as `ffn`.
     let moe = preset.moe.map(|moe| Moe { expert_width: moe.expert_width.or(Some(preset.ffn)), ..moe });
+    let expert_width = moe.and_then(|moe| moe.expert_width);
+    let ffn = cells.integer(FFN)?.filter(|&ffn| Some(ffn) != expert_width);
     Ok(Module {
         layers: cells.integer(LAYERS)?.unwrap_or(preset.layers),
         hidden: cells.integer(HIDDEN)?.unwrap_or(preset.hidden),
         heads,
         kv_heads: cells.integer(KV_HEADS)?.unwrap_or(kv_heads),
         head_size: cells.integer(HEAD_SIZE)?.or(preset.head_size),
-        ffn: cells.integer(FFN)?.unwrap_or(preset.ffn),
+        ffn: ffn.unwrap_or(preset.ffn),
         gated: cells.flag(GATED)?.unwrap_or(preset.gated),
         vocab: cells.integer(VOCAB)?.unwrap_or(preset.vocab),
         learned_positions: positions,

@@ -133,6 +133,9 @@ fn ffn_does_not_change_experts_of_a_preset() {
     };
     assert_eq!(deepseek(&[("ffn", "4096")]), (4096, Some(2048)));
     assert_eq!(deepseek(&[("dense_ffn", "4096")]), (4096, Some(2048)));
+    // The width of an expert.
+    assert_eq!(deepseek(&[("ffn", "2048")]), (18432, Some(2048)));
+    assert_eq!(deepseek(&[("ffn", "2048"), ("dense_ffn", "18432")]), (18432, Some(2048)));
     assert_eq!(deepseek(&[("expert_ffn", "1024")]), (18_432, Some(1024)));
     // Without a preset, `ffn` is the width of all layers.
     let own = model(&[("n_experts", "8"), ("ffn", "1024")]).modules[0].clone();
