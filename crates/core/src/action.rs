@@ -105,10 +105,26 @@ impl Schedule {
         self.orders.iter().map(Vec::len).sum()
     }
 
+    /// Returns the schedule of a pipeline that is flushed after every `flush` microbatches: on each rank, the orders of at
+    /// most `flush` microbatches follow each other. `order` returns the schedule of a number of microbatches.
+    ///
+    /// # Errors
+    /// That of `order`.
+    pub fn flushed<E>(
+        microbatches: usize,
+        flush: usize,
+        mut order: impl FnMut(usize) -> Result<Self, E>,
+    ) -> Result<Self, E> {
+        let flush = flush.max(1);
+        let first = order(flush.min(microbatches))?;
+        (flush..microbatches)
+            .step_by(flush)
+            .try_fold(first, |all, start| Ok(all.then(order(flush.min(microbatches - start))?)))
+    }
+
     /// Returns the schedule followed by `next`, which has the same stages. The microbatches of `next` come after those of
     /// this schedule.
-    #[must_use]
-    pub fn then(mut self, next: Self) -> Self {
+    fn then(mut self, next: Self) -> Self {
         let first = self.microbatches as u32;
         for (order, more) in self.orders.iter_mut().zip(next.orders) {
             let numbered = |action: Action| Action { microbatch: first + action.microbatch, ..action };

@@ -86,7 +86,7 @@ pub struct Training {
     /// transfer completes.
     #[serde(default = "yes", skip_serializing_if = "is_true")]
     pub overlapped_sends: bool,
-    /// Microbatches of a replica after which a static pipeline drains; omitted if it drains once per step. torchtitan
+    /// Microbatches of a replica after which a static pipeline is flushed; omitted if once per step. torchtitan
     /// runs the schedule in each step of gradient accumulation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub microbatches_per_flush: Option<u32>,

@@ -6,7 +6,9 @@
 
 mod memory;
 
-pub use memory::RankMemory;
+pub use std::convert::Infallible;
+
+use memory::RankMemory;
 
 use crate::compare::IterationTotals;
 use crate::outcome::Layout;
@@ -169,17 +171,16 @@ fn layers(stage: &[planscope_cost::cost::partition::LayerRange]) -> u32 {
     stage.iter().map(planscope_cost::cost::partition::LayerRange::len).sum()
 }
 
-/// Simulates a pipeline with uneven stages or microbatch groups, or one that drains after `flush` microbatches.
+/// Simulates a pipeline with uneven stages or microbatch groups, or one that is flushed after `flush` microbatches.
 fn simulated(
     costs: &PipelineCosts,
     chunks: u32,
     flush: Option<u32>,
 ) -> Result<(ScheduleTime, Vec<RankMemory>), Inconsistent> {
     let (p, m) = (costs.ranks(), costs.microbatches());
-    let pass = flush.map_or(m, |flush| flush as usize).max(1);
+    let flush = flush.map_or(m, |flush| flush as usize);
     let order = |m| if chunks > 1 { interleaved(p, chunks as usize, m, Grouping::Balanced) } else { one_f_one_b(p, m) };
-    let later = (pass..m).step_by(pass).map(|first| order(pass.min(m - first)));
-    let schedule = later.fold(order(pass.min(m)), Schedule::then);
+    let Ok(schedule) = Schedule::flushed(m, flush, |m| Ok::<_, Infallible>(order(m)));
     let execution = execute(&schedule, costs).map_err(|deadlock| Inconsistent(deadlock.to_string()))?;
     let mut totals = IterationTotals::default();
     totals.add_replica(&schedule, costs, 1);

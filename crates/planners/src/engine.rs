@@ -269,8 +269,8 @@ fn plan_fixed(context: PlanningContext<'_>, observer: &mut Budgeted<'_>) -> Resu
         let binding = "does not apply: the scenario fixes the layers per stage, and this planner has stages of its own";
         return Ok(Evaluation::Infeasible(NoPlan::inapplicable(binding)));
     }
-    if context.scenario.training.microbatches_per_flush.is_some() && !follows_flushes(context.planner) {
-        let binding = "does not apply: the pipeline of the scenario drains several times per step";
+    if context.scenario.training.microbatches_per_flush.is_some() && !context.planner.follows_flushes() {
+        let binding = "does not apply: the pipeline of the scenario is flushed several times per step";
         return Ok(Evaluation::Infeasible(NoPlan::inapplicable(binding)));
     }
     let own = match prescribed(context.planner, context.scenario) {
@@ -316,19 +316,6 @@ fn evaluate_alternatives(
             Ok(Evaluation::Planned(plan))
         }
         None => Ok(Evaluation::Infeasible(infeasible.unwrap_or_else(|| NoPlan::inapplicable("no settings to try")))),
-    }
-}
-
-/// Returns whether a planner has pipelines that drain after a number of microbatches, or no pipelines.
-fn follows_flushes(planner: PlannerKind) -> bool {
-    match planner.family() {
-        PlannerFamily::Static => planner != PlannerKind::Optimus,
-        PlannerFamily::Best | PlannerFamily::ContextParallel => true,
-        PlannerFamily::WaitFree
-        | PlannerFamily::PipeWeaver
-        | PlannerFamily::Strategies
-        | PlannerFamily::ModuleLayouts
-        | PlannerFamily::Dflop => false,
     }
 }
 
@@ -405,13 +392,22 @@ fn evaluate(context: PlanningContext<'_>, observer: &mut Budgeted<'_>) -> Result
     judged(context, &tested, observer)
 }
 
-/// Plans with the method of the planner and a memory budget of its own: of several such plans, one is stored. A plan
-/// that exceeds the budget is infeasible.
+/// Plans with the method of the planner and a memory budget of its own.
 fn evaluate_apart(context: PlanningContext<'_>, observer: &mut dyn Observer) -> Result<Evaluation, PlanError> {
+    apart(context, observer, evaluate)
+}
+
+/// Calls `plan` with a memory budget of its own: of several such plans, one is stored. A plan that exceeds the budget is
+/// infeasible.
+fn apart(
+    context: PlanningContext<'_>,
+    observer: &mut dyn Observer,
+    plan: impl FnOnce(PlanningContext<'_>, &mut Budgeted<'_>) -> Result<Evaluation, PlanError>,
+) -> Result<Evaluation, PlanError> {
     go_on(observer)?;
     let size = budget::EvaluationSize::new(context.batches.evaluated.len() as u32, observer.workers().count());
     let spent = Spent::new(observer.max_bytes(), size);
-    let found = evaluate(context, &mut Budgeted::new(&spent, observer));
+    let found = plan(context, &mut Budgeted::new(&spent, observer));
     go_on(observer)?;
     match found {
         Err(PlanError::Cancelled(_) | PlanError::Outgrown { .. }) => {

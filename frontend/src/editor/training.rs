@@ -79,8 +79,8 @@ pub(super) fn TrainingSection() -> impl IntoView {
                 <p class="hint">"Devices (DP x CP) that share a copy of the states under ZeRO. Empty: all. Fewer: hybrid sharding (HSDP), for example 8 for a copy per node."</p>
                 <SelectField pointer="/training/gradients" label="Gradients" options=&[("fp32", "fp32"), ("bf16", "bf16")] />
                 <CheckField pointer="/training/fused_weight_gradients" label="Accumulate weight gradients inside the matrix product" when_absent=true />
-                <NumberField pointer="/training/microbatches_per_flush" label="Microbatches per drain of the pipeline" unit="" min=1.0 max=1_000_000.0 placeholder="all" />
-                <p class="hint">"Empty: the pipeline drains once per step. torchtitan drains it in each step of gradient accumulation, after local batch / microbatch."</p>
+                <NumberField pointer="/training/microbatches_per_flush" label="Microbatches per pipeline flush" unit="" min=1.0 max=1_000_000.0 placeholder="all" />
+                <p class="hint">"Empty: the pipeline is flushed once per step. torchtitan flushes it in each step of gradient accumulation, after local batch / microbatch."</p>
                 <h4>"Communication"</h4>
                 <NumberField pointer="/training/tensor_overlap" label="TP communication overlapped" unit="share" min=0.0 max=1.0 step=0.05 placeholder="0" />
                 <p class="hint">"Runs in chunks next to the matrix products: 1 with --tp-comm-overlap of Megatron-LM, 0.5 with asynchronous TP of torchtitan."</p>

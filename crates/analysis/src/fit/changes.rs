@@ -165,7 +165,7 @@ fn training(scenario: &Scenario, all: &mut Vec<Proposal>) {
     }
     hybrid_sharding(scenario, all);
     if settings.microbatches_per_flush.is_some() {
-        let title = "one pass of the pipeline per step, without gradient accumulation";
+        let title = "one pipeline flush per step, without gradient accumulation";
         all.push(proposal(kind, title, &[("/training/microbatches_per_flush", Value::Null)]));
     }
     overlap(scenario, all);

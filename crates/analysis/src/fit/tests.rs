@@ -194,3 +194,26 @@ fn progress_counts_the_changes() {
     assert!(changes.len() as u32 >= found.simulated && changes.windows(2).all(|pair| pair[0].0 < pair[1].0));
     assert!(changes.iter().all(|&(done, total)| done < total && total == changes[0].1));
 }
+
+/// The plan of a scenario with a free ZeRO stage fixes it for the changes, and recomputation remains free. The stated times
+/// are those of plans, so a plan of the changed scenario with all free settings is not slower.
+#[test]
+fn changes_keep_the_free_degrees_of_the_plan() {
+    let mut scenario = valid(&[("/layout/microbatch", json!(1))]).scenario().clone();
+    scenario.free = vec![FreeSetting::Recompute, FreeSetting::Zero];
+    let scenario = ValidScenario::new(scenario, &NoDatasets).unwrap();
+    let document = document(&scenario);
+    let watch = Watch::new(&SequentialWorkers, &NeverCancelled);
+    let base = base(&document, &scenario, PlannerKind::OneFOneB, &watch).unwrap();
+    let plan = base.plan.unwrap();
+    let restricted = degrees::at_degrees(&scenario, &plan).unwrap();
+    assert_eq!(restricted["free"], json!(["recompute"]));
+    assert_eq!(restricted["training"]["zero"].as_u64(), plan.settings.map(|settings| u64::from(settings.zero)));
+    let found = analyse(&scenario);
+    assert!(!found.changes.is_empty());
+    for change in &found.changes {
+        let changed = apply(&document, &change.fields).unwrap();
+        let planned = evaluate(&changed, &scenario, PlannerKind::OneFOneB, &watch).unwrap().unwrap();
+        assert!(planned.result.iteration_s <= change.result.iteration_s, "{}", change.title);
+    }
+}

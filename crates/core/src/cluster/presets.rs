@@ -43,13 +43,12 @@ pub fn lacks_bf16(cluster: &Cluster) -> bool {
     cluster.name.starts_with("V100-")
 }
 
-/// True if the matrix units of a device preset have no fp8 with scales per block of 32 values.
+/// Beginnings of the names of devices with products of values that have a scale per 32.
+const WITH_BLOCK_SCALES: [&str; 6] = ["B200", "B300", "GB200", "GB300", "RTX 5090", "MI355X"];
+
+/// True if the matrix units of a device preset have no fp8 with a scale per block of 32 values.
 pub fn lacks_mxfp8(cluster: &Cluster) -> bool {
-    let older = ["H100", "H800", "H200", "H20", "L40S", "L20", "L4", "RTX 4090", "RTX 6000 Ada", "MI300X", "MI325X"];
-    let is = |name: &&str| {
-        cluster.name.strip_prefix(*name).is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '-']))
-    };
-    cluster.device.fp8_tflops.is_none() || older.iter().any(is)
+    !WITH_BLOCK_SCALES.iter().any(|name| cluster.name.starts_with(name))
 }
 
 /// Returns the cluster preset with this identifier.

@@ -412,6 +412,39 @@ mod tests {
         assert!((3.0 * (encoder_forward + backbone_forward) / trained.1 - 1.0).abs() < 1e-9);
     }
 
+    /// Settings that share layer costs give the costs of a cache of their own, whichever comes first.
+    #[test]
+    fn shared_costs_equal_computed_costs() {
+        let (model, cluster) = (model("vlm-s").unwrap(), cluster("h800").unwrap());
+        let loads = loads(&model, &[(512, 0), (4096, 8)]);
+        let base = Training { recompute: Recompute::Full, recompute_layers: Some(2), ..Training::default() };
+        let unfused = Training { fused_weight_gradients: false, ..base.clone() };
+        let settings = [base, unfused].into_iter().flat_map(|base| {
+            [
+                Training { zero: Some(0), ..base.clone() },
+                Training { zero: Some(3), ..base.clone() },
+                Training { optimizer_offload: 1.0, ..base.clone() },
+                Training { activation_offload: 0.5, ..base.clone() },
+                Training { activation_offload: 1.0, recompute: Recompute::None, ..base.clone() },
+                Training { recompute_layers: None, ..base.clone() },
+                Training { recompute_layers: Some(4), ..base },
+            ]
+        });
+        let settings: Vec<Training> = settings.collect();
+        let shared = Pricing::new(&model, &cluster, &settings[0]);
+        let costs = |table: LayerTable<'_>| {
+            let partition = Partition::balanced(&model, &table.weights(2), 2).unwrap();
+            table.pipeline(&partition, ReplicaLayout { pipeline: 2, data: 2, replica: 0 }, &[0, 1])
+        };
+        let mut known = Vec::new();
+        for training in &settings {
+            let computed = costs(LayerTable::new(&model, &cluster, training, 4, &loads));
+            assert_eq!(costs(shared.for_training(training).table(4, &loads)), computed, "{training:?}");
+            known.push(computed);
+        }
+        assert!(known.windows(2).all(|pair| pair[0] != pair[1]), "each setting changes the costs");
+    }
+
     #[test]
     fn cached_costs_equal_computed_costs() {
         let (model, cluster, training) = (model("vlm-s").unwrap(), cluster("h800").unwrap(), Training::default());

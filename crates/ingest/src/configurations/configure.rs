@@ -195,7 +195,7 @@ fn fp8_recipe(cells: Cells<'_>, precision: Precision, cluster: &Cluster) -> Resu
     if recipe.is_some() && precision != Precision::Fp8 {
         return refuse(FP8_RECIPE, format!("needs {} fp8", PRECISION.name));
     }
-    if recipe == Some(Fp8Recipe::Mxfp8) && !kernels::has_block_scales(cluster) {
+    if recipe == Some(Fp8Recipe::Mxfp8) && presets::lacks_mxfp8(cluster) {
         return refuse(
             FP8_RECIPE,
             format!("{} has no mxfp8, which needs B200, MI355X or a newer device", cluster.name),

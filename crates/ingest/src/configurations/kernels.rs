@@ -8,14 +8,6 @@ use planner::training::AttentionKernel;
 const OTHER_VENDORS: [&str; 4] = ["MI3", "TPU", "Trainium", "Ascend"];
 /// Ada: fp8 without the instructions of Hopper.
 const ADA: [&str; 5] = ["L40S", "L20", "L4", "RTX 4090", "RTX 6000 Ada"];
-/// Beginnings of the names of devices with products of values that have a scale per 32.
-const WITH_BLOCK_SCALES: [&str; 6] = ["B200", "B300", "GB200", "GB300", "RTX 5090", "MI355X"];
-
-/// True if the device multiplies values with a scale per block (mxfp8).
-pub(super) fn has_block_scales(cluster: &Cluster) -> bool {
-    WITH_BLOCK_SCALES.iter().any(|name| cluster.name.starts_with(name))
-}
-
 /// Returns the reason why the device has no such attention kernel. `None` if it has.
 pub(super) fn missing(kernel: AttentionKernel, cluster: &Cluster) -> Option<&'static str> {
     let is_gpu = !["TPU", "Trainium", "Ascend"].iter().any(|name| cluster.name.starts_with(name));

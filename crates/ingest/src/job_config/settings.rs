@@ -43,7 +43,7 @@ pub(super) struct Settings {
     pub(super) framework: Option<Framework>,
     /// Planner of the job's schedule. `None`: 1F1B, interleaved with several chunks.
     pub(super) schedule: Option<PlannerKind>,
-    /// Microbatches of a replica after which the pipeline drains.
+    /// Microbatches of a replica after which the pipeline is flushed.
     pub(super) microbatches_per_flush: Option<u32>,
     /// Model chunks per rank.
     pub(super) chunks: Option<u32>,

@@ -205,6 +205,12 @@ impl PlannerKind {
             && !matches!(self, Self::Optimus)
     }
 
+    /// Returns whether the planner has pipelines that are flushed after a number of microbatches, or no pipelines.
+    pub const fn follows_flushes(self) -> bool {
+        matches!(self.family(), PlannerFamily::Best | PlannerFamily::Static | PlannerFamily::ContextParallel)
+            && !matches!(self, Self::Optimus)
+    }
+
     /// Returns whether the planner partitions by module and therefore requires several modules.
     pub const fn cuts_by_module(self) -> bool {
         matches!(self.family(), PlannerFamily::PipeWeaver) || matches!(self, Self::Optimus)

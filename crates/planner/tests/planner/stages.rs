@@ -100,10 +100,10 @@ fn contradictory_stages_are_refused() {
     }
 }
 
-/// 1F1B on four stages with 32 microbatches, in 16 passes of two: the bubble is 3 / (2 + 3), as in a step of two
+/// 1F1B on four stages with 32 microbatches, in 16 flushes of two: the bubble is 3 / (2 + 3), as in a step of two
 /// microbatches, instead of 3 / 35. Dynamic orders do not apply.
 #[test]
-fn a_pipeline_that_drains_often_is_idle() {
+fn a_pipeline_that_is_flushed_often_is_idle() {
     let bubble = |flush: Option<u32>| {
         let mut scenario = scenario(&json!([8, 8, 8, 8]), &json!(["1f1b", "pipeweaver"]));
         (scenario.layout.microbatch, scenario.training.microbatches_per_flush) = (Some(1), flush);

@@ -2,13 +2,11 @@
 //! case can be faster on a run.
 
 use super::settings::plan_free;
-use super::spent::{Budgeted, Spent};
-use super::{Evaluation, PlanError, evaluate_apart};
+use super::spent::Budgeted;
+use super::{Evaluation, PlanError, apart, evaluate_apart};
 use crate::planners::dflop;
 use crate::planners::settings_search::Quiet;
 use crate::planners::{NoPlan, PlanningContext};
-use planscope_plan::observer::{Observer, go_on};
-use planscope_plan::scenario::budget::EvaluationSize;
 use planscope_plan::scenario::{FreeSetting, PlanSettings, PlannerKind, Scenario};
 
 /// Devices x sequences of the global batch of a small scenario.
@@ -65,16 +63,7 @@ pub(super) fn fastest_free(
         return Ok(own);
     }
     fastest_of(context, own, observer, &|special, observer| {
-        let size = EvaluationSize::new(context.batches.evaluated.len() as u32, observer.workers().count());
-        let spent = Spent::new(observer.max_bytes(), size);
-        let found = plan_free(special, candidates, &mut Budgeted::new(&spent, &mut Quiet(observer)));
-        go_on(observer)?;
-        match found {
-            Err(PlanError::Cancelled(_) | PlanError::Outgrown { .. }) => {
-                Ok(Evaluation::Infeasible(NoPlan::inapplicable("the plan exceeds the limits of an answer")))
-            }
-            other => other,
-        }
+        apart(special, &mut Quiet(observer), |special, observer| plan_free(special, candidates, observer))
     })
 }
 

@@ -30,8 +30,8 @@ pub(crate) struct Fixed {
 }
 
 impl Fixed {
-    /// Generates the order for `microbatches`. A pipeline that drains several times per step runs one schedule after
-    /// the other.
+    /// Generates the order for `microbatches`. A pipeline that is flushed several times per step runs one schedule
+    /// after the other.
     fn order(
         &self,
         scenario: &Scenario,
@@ -46,23 +46,14 @@ impl Fixed {
         }
         if self.kind.schedule().is_some_and(ScheduleKind::is_cost_dependent) {
             return Err(Infeasibility::rule(
-                "the order is not defined for a pipeline that drains several times per step",
+                "the order is not defined for a pipeline that is flushed several times per step",
             ));
         }
-        let mut all: Option<Schedule> = None;
-        for first in (0..microbatches).step_by(flush) {
-            let count = flush.min(microbatches - first);
-            let next =
-                self.schedule(layout, count, limit, || unreachable!("the order does not depend on the costs"))?;
-            all = Some(match all {
-                Some(before) => before.then(next),
-                None => next,
-            });
-        }
-        all.ok_or_else(|| Infeasibility::rule("a replica has no microbatch"))
+        let no_costs = || PipelineCosts::default();
+        Schedule::flushed(microbatches, flush, |count| self.schedule(layout, count, limit, no_costs))
     }
 
-    /// Generates the order of a pipeline that drains once. Some schedules depend on the costs.
+    /// Generates the order of a pipeline that is flushed once. Some schedules depend on the costs.
     fn schedule(
         &self,
         layout: Layout,
@@ -397,7 +388,7 @@ mod tests {
 
     /// Orders of three, three and two microbatches follow each other on each rank.
     #[test]
-    fn pipelines_drain_several_times_per_step() {
+    fn pipelines_are_flushed_several_times_per_step() {
         let uniform = r#"{"schema": "scenario/1", "model": {"preset": "llama-3-8b"}, "cluster": {"preset": "h100", "nodes": 1},
             "workload": {"samples": {"kind": "drawn", "text_tokens": {"kind": "constant", "value": 4096}}, "global_batch": 16,
             "context_length": 4096, "packing": "padded"}, "planners": ["1f1b"]}"#;

@@ -137,8 +137,12 @@ pub(in crate::configurations) const SHARD_DEGREE: Column =
     integer("shard_degree", 1, 131_072, "dp x cp; needs zero >= 1");
 pub(in crate::configurations) const CHUNKED_LOSS: Column = flag("chunked_loss", "false");
 pub(in crate::configurations) const IN_PLACE_LOSS: Column = flag("in_place_loss", "false");
-pub(in crate::configurations) const MICROBATCHES_PER_FLUSH: Column =
-    integer("microbatches_per_flush", 1, 1_000_000, "all microbatches of a replica; the pipeline drains after as many");
+pub(in crate::configurations) const MICROBATCHES_PER_FLUSH: Column = integer(
+    "microbatches_per_flush",
+    1,
+    1_000_000,
+    "all microbatches of a replica; the pipeline is flushed after as many",
+);
 pub(in crate::configurations) const GROUPED_EXPERTS: Column = flag("grouped_experts", "false");
 pub(in crate::configurations) const UNSHARDED_GRADIENTS: Column = flag("unsharded_gradients", "false");
 pub(in crate::configurations) const PARAMETER_OFFLOAD: Column = flag("parameter_offload", "false; needs zero 3");

@@ -91,7 +91,7 @@ fn torchtitan_refuses_asynchronous_parallelism_without_compilation() {
 
 /// 8 devices with PP 4 have two replicas. Each of 16 steps of accumulation runs the schedule with two microbatches.
 #[test]
-fn torchtitan_drains_the_pipeline_in_each_step_of_accumulation() {
+fn torchtitan_flushes_the_pipeline_in_each_step_of_accumulation() {
     let flush = |batch: &str, parallelism: &str| {
         let job = config(&format!(
             "[model]\nname = \"llama3\"\nflavor = \"8B\"\n[training]\nlocal_batch_size = 2\nseq_len = 8192\n{batch}\n\
