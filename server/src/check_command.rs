@@ -28,8 +28,8 @@ use crate::plan_command::plan;
 use crate::trace_command;
 use crate::workers::Threads;
 
-/// Exit code if the job does not fit.
-const DOES_NOT_FIT: u8 = 3;
+/// Exit code if the job does not fit or does not start.
+const REJECTED: u8 = 3;
 /// Largest file in bytes.
 const MAX_BYTES: u64 = 4 << 20;
 
@@ -130,8 +130,8 @@ pub fn run(arguments: &CheckArguments) -> anyhow::Result<ExitCode> {
     } else {
         write!(out, "{}", text::describe(&report))?;
     }
-    let does_not_fit = report.check.verdict == Verdict::DoesNotFit;
-    Ok(if does_not_fit { ExitCode::from(DOES_NOT_FIT) } else { ExitCode::SUCCESS })
+    let is_rejected = matches!(report.check.verdict, Verdict::DoesNotFit | Verdict::DoesNotStart);
+    Ok(if is_rejected { ExitCode::from(REJECTED) } else { ExitCode::SUCCESS })
 }
 
 /// Configuration files of one job, and their valid scenario.

@@ -34,6 +34,7 @@ pub(crate) struct Configuration {
     read: Vec<ReadSetting>,
     assumed: Vec<String>,
     not_modelled: Vec<String>,
+    refusals: Vec<String>,
     unknown: Vec<String>,
 }
 
@@ -149,9 +150,9 @@ pub(crate) fn read(files: &[(&str, &str)], hardware: Hardware) -> Result<Configu
             Some(steps) => ConfigurationError::Log { steps },
             None => error.into(),
         })?;
-        let JobConfig { format, scenario, read, assumed, not_modelled, unknown } = config;
+        let JobConfig { format, scenario, read, assumed, not_modelled, refusals, unknown } = config;
         let (format, read) = (Some(config_format(format)), read_settings(read));
-        return Ok(Configuration { format, scenario, read, assumed, not_modelled, unknown });
+        return Ok(Configuration { format, scenario, read, assumed, not_modelled, refusals, unknown });
     };
     let mut scenario = planner::scenario::parse(text).map_err(ConfigurationError::Scenario)?;
     if let Some(cluster) = hardware.preset.and_then(presets::cluster) {
@@ -167,8 +168,8 @@ pub(crate) fn read(files: &[(&str, &str)], hardware: Hardware) -> Result<Configu
         (scenario.cluster.nodes, scenario.cluster.devices_per_node) = (devices / per_node, per_node);
     }
     let (read, not_modelled, unknown) = (Vec::new(), Vec::new(), Vec::new());
-    let assumed = job_config::remarks(&scenario);
-    Ok(Configuration { format: None, scenario, read, assumed, not_modelled, unknown })
+    let (assumed, refusals) = (job_config::remarks(&scenario), job_config::refusals(&scenario));
+    Ok(Configuration { format: None, scenario, read, assumed, not_modelled, refusals, unknown })
 }
 
 /// Returns the scenario of a job with the settings that its files leave open. They are added to the assumptions. A scenario
@@ -198,7 +199,7 @@ pub(crate) fn check(
     cancellation: &dyn Cancellation,
 ) -> Result<Check, AnalysisError> {
     let need = fit::need(valid, None, workers, cancellation)?;
-    let Configuration { format, scenario: _, read, assumed, not_modelled, unknown } = configuration;
+    let Configuration { format, scenario: _, read, assumed, not_modelled, refusals, unknown } = configuration;
     let certainty = need.plan.as_ref().map(|plan| Certainty::of_plan(valid.scenario(), plan));
     let utilisation = need.plan.as_ref().map(|plan| utilisation::by_formula(valid.scenario(), plan));
     let layout = need.plan.as_ref().map(|plan| plan.layout).or(need.fit.base.layout);
@@ -209,7 +210,7 @@ pub(crate) fn check(
         budget.forecast(&plan.metrics, (certainty.step_s.low, certainty.step_s.high), devices)
     });
     Ok(Check {
-        verdict: Verdict::new(certainty.as_ref()),
+        verdict: Verdict::new(certainty.as_ref(), &refusals),
         format,
         schedule,
         scenario: valid.scenario().clone(),
@@ -217,6 +218,7 @@ pub(crate) fn check(
         read,
         assumed,
         not_modelled,
+        refusals,
         unknown,
         fit: need.fit,
         certainty,

@@ -87,7 +87,7 @@ pub struct LogCheck {
     pub slowness: Option<Slowness>,
 }
 
-/// Whether a job fits the device memory.
+/// Whether a job starts and fits the device memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
@@ -98,16 +98,19 @@ pub enum Verdict {
     AtRisk,
     /// No plan fits.
     DoesNotFit,
+    /// A plan fits, but the framework does not start the job.
+    DoesNotStart,
 }
 
 /// Probability of running out of memory above which a job is at risk. The 80 % interval then contains the device memory.
 pub const RISK: f64 = 0.1;
 
 impl Verdict {
-    /// Returns the verdict for the uncertainty of a plan, or for no plan.
-    pub fn new(certainty: Option<&Certainty>) -> Self {
+    /// Returns the verdict for the uncertainty of a plan, or for no plan, and for the `refusals` of the framework.
+    pub fn new(certainty: Option<&Certainty>, refusals: &[String]) -> Self {
         match certainty {
             None => Self::DoesNotFit,
+            Some(_) if !refusals.is_empty() => Self::DoesNotStart,
             Some(Certainty { memory, .. }) if memory.probability_out_of_memory > RISK => Self::AtRisk,
             Some(_) => Self::Fits,
         }
@@ -119,6 +122,7 @@ impl Verdict {
             Self::Fits => "Fits",
             Self::AtRisk => "At risk",
             Self::DoesNotFit => "Does not fit",
+            Self::DoesNotStart => "Does not start",
         }
     }
 }
@@ -163,6 +167,9 @@ pub struct Check {
     pub assumed: Vec<String>,
     /// Stated properties that a scenario cannot represent, one sentence each.
     pub not_modelled: Vec<String>,
+    /// Why the framework does not start the job, one sentence each. The prediction ignores these reasons.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refusals: Vec<String>,
     /// Unrecognized keys. Their values are not returned.
     pub unknown: Vec<String>,
     /// Memory need by rank and term, without changes.

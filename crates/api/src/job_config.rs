@@ -153,6 +153,9 @@ pub struct JobConfig {
     pub assumed: Vec<String>,
     /// Stated properties of the model or job that a scenario cannot represent, one sentence each.
     pub not_modelled: Vec<String>,
+    /// Why the framework does not start the job, one sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refusals: Vec<String>,
     /// Unrecognized keys. Their values are not returned.
     pub unknown: Vec<String>,
 }

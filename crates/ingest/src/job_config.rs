@@ -92,7 +92,7 @@ pub use error::JobConfigError;
 pub use format::ConfigFormat;
 pub use keys::ReadSetting;
 pub use places::{Notation, Place, Places, places};
-pub use remarks::remarks;
+pub use remarks::{refusals, remarks};
 
 use planner::model::Model;
 use planner::scenario::Scenario;
@@ -118,6 +118,8 @@ pub struct JobConfig {
     pub assumed: Vec<String>,
     /// Model or job features that a scenario cannot represent, one sentence each.
     pub not_modelled: Vec<String>,
+    /// Why the framework does not start the job, one sentence each.
+    pub refusals: Vec<String>,
     /// Unknown keys.
     pub unknown: Vec<String>,
 }
@@ -239,12 +241,15 @@ fn build(
     }
     match settings.check_batch().map_err(|error| in_words_of_file(format, &keys, error)) {
         Err(error) if is_checked => return Err(error),
-        Err(error) => keys.not_modelled(format!("{error}. The framework does not start this job on these devices.")),
+        Err(error) => keys.refuse(format!("{error}.")),
         Ok(()) => {}
     }
     let scenario = scenario::build(name, model, (format, &settings), &mut keys);
     for remark in remarks(&scenario) {
         keys.assume(remark);
+    }
+    for refusal in refusals(&scenario) {
+        keys.refuse(refusal);
     }
     Ok(keys.finish(format, scenario))
 }

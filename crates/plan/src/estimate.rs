@@ -1,26 +1,22 @@
-//! Closed-form estimate of time and memory for a configuration.
+//! Estimate of time and memory for a configuration, as for a plan with the same layout.
 //!
-//! Stage costs come from the simulator's cost model ([`LayerTable`]). A formula replaces the
-//! schedule (docs/models.md, section 11), at the cost of a single microbatch. The formula does not
-//! apply to uneven stages or microbatch groups; the event engine simulates these.
+//! All microbatches are equal, so the layers are priced once and the schedule repeats. The event
+//! engine simulates the first microbatches; the others extend its result (docs/models.md,
+//! section 11).
 
 mod memory;
-
-pub use std::convert::Infallible;
+mod repetition;
 
 use memory::RankMemory;
+use repetition::{Repetition, Step};
 
-use crate::compare::IterationTotals;
 use crate::outcome::Layout;
-use planscope_core::action::Schedule;
 use planscope_core::cluster::Cluster;
 use planscope_core::model::Model;
 use planscope_core::training::{ContextExchange, Precision, StageRule, Training};
-use planscope_core::units::{Nanos, Seconds};
+use planscope_core::units::Seconds;
 use planscope_core::workload::{Packing, SampleShape, Sequence};
-use planscope_cost::cost::{LayerTable, MicrobatchLoad, Partition, PipelineCosts, ReplicaLayout};
-use planscope_pipeline::schedule::{Grouping, interleaved, one_f_one_b};
-use planscope_pipeline::simulate::{StepEnd, execute, peak_composition};
+use planscope_cost::cost::{LayerTable, MicrobatchLoad, Partition, ReplicaLayout};
 
 /// Input for an estimate: model, cluster and layout. All sequences have equal length.
 #[derive(Debug, Clone, PartialEq)]
@@ -87,18 +83,11 @@ pub fn estimate(configuration: &Configuration) -> Result<Estimate, Inconsistent>
     let stages = layout.pipeline * layout.chunks;
     let partition = partition(configuration, &table, stages)?;
     let replica_layout = ReplicaLayout { pipeline: layout.pipeline, data: layout.data, replica: 0 };
-    let even = partition.stages.windows(2).all(|pair| layers(&pair[0]) == layers(&pair[1]));
-    let dealt = layout.chunks == 1 || microbatches.is_multiple_of(layout.pipeline);
-    let cells = u64::from(stages) * u64::from(microbatches);
     let costs = table.pipeline(&partition, replica_layout, &[0]);
     let flush = training.microbatches_per_flush.filter(|&flush| flush < microbatches && layout.pipeline > 1);
-    let is_closed = flush.is_none() && ((even && model.modules.len() == 1 && dealt) || cells > MAX_CELLS);
-    let (time, memory) = if is_closed {
-        (schedule_time(&costs, microbatches), memory::peaks(&costs, layout.chunks, microbatches))
-    } else {
-        simulated(&costs.repeated(microbatches as usize), layout.chunks, flush)?
-    };
-    let iteration = time.end.secs().max(1e-9);
+    let pipeline = Repetition { costs: &costs, chunks: layout.chunks, flush };
+    let Step { time, memory, host } = pipeline.step(microbatches)?;
+    let iteration = time.end.max(1e-9);
     let devices = f64::from(cluster.devices());
     let flops = loads[0].model_flops(model).get() * f64::from(microbatches) * f64::from(layout.data);
     let tokens = f64::from(configuration.global_batch) * f64::from(configuration.sequence_length);
@@ -108,7 +97,7 @@ pub fn estimate(configuration: &Configuration) -> Result<Estimate, Inconsistent>
     let limit = cluster.device.memory_gib - training.memory_reserve_gib;
     let peak = peak_memory.total() / GIB;
     let per_device = flops / iteration / devices;
-    let host = memory::host_peak(&costs, layout.chunks, flush.unwrap_or(microbatches)) / GIB;
+    let host = host.get() as f64 / GIB;
     let host_excess = cluster.host_excess(host * f64::from(cluster.devices_per_node));
     let excess = (peak > limit).then(|| format!("rank {rank} needs {peak:.1} GiB; {limit:.1} GiB available"));
     Ok(Estimate {
@@ -163,36 +152,8 @@ fn partition(configuration: &Configuration, table: &LayerTable<'_>, stages: u32)
     split(configuration, stages).ok_or_else(|| Inconsistent(rule()))
 }
 
-/// Maximum stages x microbatches for simulating an uneven pipeline, which needs less than a
-/// millisecond.
-const MAX_CELLS: u64 = 10_000;
-
 fn layers(stage: &[planscope_cost::cost::partition::LayerRange]) -> u32 {
     stage.iter().map(planscope_cost::cost::partition::LayerRange::len).sum()
-}
-
-/// Simulates a pipeline with uneven stages or microbatch groups, or one that is flushed after `flush` microbatches.
-fn simulated(
-    costs: &PipelineCosts,
-    chunks: u32,
-    flush: Option<u32>,
-) -> Result<(ScheduleTime, Vec<RankMemory>), Inconsistent> {
-    let (p, m) = (costs.ranks(), costs.microbatches());
-    let flush = flush.map_or(m, |flush| flush as usize);
-    let order = |m| if chunks > 1 { interleaved(p, chunks as usize, m, Grouping::Balanced) } else { one_f_one_b(p, m) };
-    let Ok(schedule) = Schedule::flushed(m, flush, |m| Ok::<_, Infallible>(order(m)));
-    let execution = execute(&schedule, costs).map_err(|deadlock| Inconsistent(deadlock.to_string()))?;
-    let mut totals = IterationTotals::default();
-    totals.add_replica(&schedule, costs, 1);
-    let end = StepEnd::from_executions(p, std::iter::once(&execution)).iteration_end(costs);
-    let time = ScheduleTime {
-        end: Seconds::from_secs(end.secs()),
-        active_time: totals.active_time.secs(),
-        exposed: totals.exposed.secs(),
-    };
-    let memory =
-        (0..p).map(|rank| RankMemory::from_peak(costs, rank, &peak_composition(rank, &schedule, &execution, costs)));
-    Ok((time, memory.collect()))
 }
 
 const GIB: f64 = 1_073_741_824.0;
@@ -218,62 +179,6 @@ fn microbatch(configuration: &Configuration) -> MicrobatchLoad {
     };
     let sequences = vec![sequence; configuration.layout.microbatch as usize];
     MicrobatchLoad::new(&sequences, &configuration.model, Packing::Packed)
-}
-
-/// Times of a pipeline with equal microbatches, in seconds.
-struct ScheduleTime {
-    end: Seconds,
-    /// Sum across ranks.
-    active_time: f64,
-    /// Sum across ranks.
-    exposed: f64,
-}
-
-/// Computes the time of 1F1B, or interleaved 1F1B for several chunks per rank.
-///
-/// Rank r is busy for m (F + B), summed across its chunks. Before that, microbatch 0 passes the
-/// previous ranks; after that, the last gradient returns through them. With a single chunk per
-/// rank, each microbatch also waits for a send between neighbours.
-fn schedule_time(costs: &PipelineCosts, microbatches: u32) -> ScheduleTime {
-    let (p, m) = (costs.ranks(), f64::from(microbatches));
-    let seconds = |column: &[Nanos], stage: usize| column[stage].secs();
-    let backward = |stage: usize| costs.backward(stage).secs();
-    let mut work = vec![0.0; p];
-    let mut exposed = 0.0;
-    for stage in 0..costs.stages() {
-        work[stage % p] += seconds(&costs.forward, stage) + backward(stage);
-        exposed += m * (seconds(&costs.exposed_forward, stage) + seconds(&costs.exposed_backward, stage));
-    }
-    // With a single stage per rank, each microbatch exposes a send: the longer of forward and
-    // backward.
-    let send = |stage: usize| seconds(&costs.send_forward, stage).max(seconds(&costs.send_backward, stage + 1));
-    let wait = if costs.stages() == p { (0..p.saturating_sub(1)).map(send).fold(0.0, f64::max) } else { 0.0 };
-    let (mut head, mut tail) = (0.0, 0.0);
-    let mut pipeline: f64 = 0.0;
-    let mut tails = Vec::with_capacity(p);
-    for (rank, work) in work.iter().enumerate() {
-        pipeline = pipeline.max(head + m * work + (m - 1.0) * wait + tail);
-        tails.push(tail);
-        head += seconds(&costs.forward, rank) + seconds(&costs.send_forward, rank);
-        tail += backward(rank) + costs.send_backward.get(rank + 1).map_or(0.0, |send| send.secs());
-    }
-    // If there are fewer microbatches than ranks, a chunk waits until a microbatch has passed all
-    // ranks.
-    let stage_time = |stage: usize| seconds(&costs.forward, stage) + backward(stage);
-    let path: f64 = (0..costs.stages())
-        .map(|stage| stage_time(stage) + seconds(&costs.send_forward, stage) + seconds(&costs.send_backward, stage))
-        .sum();
-    let slowest = (0..costs.stages()).map(stage_time).fold(0.0, f64::max);
-    pipeline = pipeline.max(path + (m - 1.0) * slowest);
-    let mut end: f64 = 0.0;
-    let mut active_time = m * work.iter().sum::<f64>();
-    for (rank, tail) in tails.iter().enumerate() {
-        let (sync, optimizer) = (costs.sync[rank].secs(), costs.optimizer[rank].secs());
-        end = end.max(pipeline - tail + sync + optimizer);
-        active_time += sync + optimizer;
-        exposed += sync;
-    }
-    ScheduleTime { end: Seconds::from_secs(end), active_time, exposed }
 }
 
 fn check(configuration: &Configuration) -> Result<(), Inconsistent> {

@@ -1,4 +1,4 @@
-//! Benchmarks for the closed-form estimate, for a large job in the event engine, and for
+//! Benchmarks for the estimate, for a large job in the event engine, and for
 //! re-simulation inside a search.
 
 use planner::cluster::{Cluster, presets::cluster};
@@ -53,7 +53,7 @@ fn configurations() -> Vec<Configuration> {
 
 /// Single-threaded configurations per second.
 #[divan::bench]
-fn closed_form(bencher: divan::Bencher<'_, '_>) {
+fn estimates(bencher: divan::Bencher<'_, '_>) {
     let configurations = configurations();
     let count = divan::counter::ItemsCount::new(configurations.len());
     bencher.counter(count).bench(|| {

@@ -27,6 +27,7 @@ pub(super) fn JobConfigReport(
                         <div class="wide"><table><tbody>{read}</tbody></table></div>
                     </details>
                     {titled_list(view! { <b>"Assumed"</b> }, "", config.assumed)}
+                    {titled_list(view! { <b>"Why the framework does not start this job"</b> }, "warning", config.refusals)}
                     {titled_list(view! { <b>"Not modelled"</b> }, "warning", config.not_modelled)}
                     {titled_list(view! { <b>"Keys that are not recognised"</b> }, "warning", config.unknown)}
                     <button class="quiet" on:click=move |_| report.set(None)>"Close"</button>

@@ -63,9 +63,15 @@ pub(crate) fn outcome(check: &Check) -> Vec<String> {
         Verdict::Fits => format!("fits: {memory}"),
         Verdict::AtRisk => format!("at risk: {memory}; real runs may reserve more"),
         Verdict::DoesNotFit => format!("does not fit: {}", fit.base.binding.as_deref().unwrap_or("no plan")),
+        Verdict::DoesNotStart => format!("does not start, although it needs only {memory}"),
     }];
+    lines.extend(check.refusals.iter().map(|refusal| format!("the framework refuses the job: {refusal}")));
     if let Some(plan) = &check.plan {
-        lines.push(format!("{}; {}", figures(plan), degrees(plan.layout)));
+        let context = match check.scenario.training.context_parallel {
+            0 | 1 => String::new(),
+            degree => format!(", CP {degree}"),
+        };
+        lines.push(format!("{}; {}{context}", figures(plan), degrees(plan.layout)));
         lines.push("MFU by counted operations:".to_owned());
         lines.extend(utilisation(&check.utilisation));
     }

@@ -52,6 +52,7 @@ pub(crate) async fn read(
         read: read_settings(config.read),
         assumed: config.assumed,
         not_modelled: config.not_modelled,
+        refusals: config.refusals,
         unknown: config.unknown,
     }))
 }

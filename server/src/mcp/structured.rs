@@ -33,6 +33,8 @@ pub(super) struct CheckAnswer {
     assumed: Vec<String>,
     /// Settings that are not simulated.
     not_modelled: Vec<String>,
+    /// Why the framework does not start the job.
+    refusals: Vec<String>,
     /// Keys that are not understood.
     not_understood: Vec<String>,
 }
@@ -189,6 +191,7 @@ impl CheckAnswer {
                 Verdict::Fits => "fits",
                 Verdict::AtRisk => "at_risk",
                 Verdict::DoesNotFit => "does_not_fit",
+                Verdict::DoesNotStart => "does_not_start",
             },
             peak_gib: fit.base.peak_gib,
             limit_gib: fit.limit_gib,
@@ -204,6 +207,7 @@ impl CheckAnswer {
                 .collect(),
             assumed: check.assumed.clone(),
             not_modelled: check.not_modelled.clone(),
+            refusals: check.refusals.clone(),
             not_understood: check.unknown.clone(),
         }
     }

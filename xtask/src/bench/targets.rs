@@ -111,14 +111,7 @@ const fn more(
 
 /// All targets, sorted by issue.
 pub(super) const TARGETS: &[Target] = &[
-    less(
-        3,
-        "closed-form estimates of 896 configurations, 10,000 a second on one core",
-        89.6,
-        "ms",
-        Source::Estimate,
-        "closed_form",
-    ),
+    less(3, "estimates of 896 configurations, 10,000 a second on one core", 89.6, "ms", Source::Estimate, "estimates"),
     less(3, "simulation with memory, 8 ranks", 5.0, "ms", Source::Simulate, "timeline_with_memory/(8, 1, 64)"),
     less(3, "job of 16,384 devices", 50.0, "ms", Source::Estimate, "sixteen_thousand_devices"),
     less(

@@ -59,6 +59,7 @@ pub(super) struct Keys {
     is_in_branch: bool,
     assumed: Vec<String>,
     not_modelled: Vec<String>,
+    refusals: Vec<String>,
     /// Names of keys that the reader looks for.
     known: BTreeSet<String>,
 }
@@ -429,6 +430,7 @@ impl Keys {
     pub(super) fn absorb_report(&mut self, other: Self) {
         self.assumed.extend(other.assumed);
         other.not_modelled.into_iter().for_each(|sentence| self.not_modelled(sentence));
+        self.refusals.extend(other.refusals);
     }
 
     #[cfg(test)]
@@ -456,6 +458,11 @@ impl Keys {
         }
     }
 
+    /// Records why the framework does not start the job.
+    pub(super) fn refuse(&mut self, sentence: impl Into<String>) {
+        self.refusals.push(sentence.into());
+    }
+
     /// Builds the report.
     pub(super) fn finish(mut self, format: ConfigFormat, scenario: Scenario) -> JobConfig {
         let mut read = Vec::new();
@@ -463,7 +470,7 @@ impl Keys {
         let stated: BTreeSet<String> = self.entries.iter().map(|entry| entry.key.clone()).collect();
         let known: BTreeSet<String> = self.known.difference(&stated).cloned().collect();
         let mut compared = 0;
-        for Entry { key, value, in_file, used_as, is_in_branch } in self.entries {
+        for Entry { key, value, in_file, used_as, is_in_branch } in std::mem::take(&mut self.entries) {
             let is_read = used_as.is_some_and(|setting| !setting.is_empty());
             let is_compared = !is_read && !key.starts_with(['$', '#']) && !self.known.contains(&key);
             compared += usize::from(is_compared);
@@ -497,6 +504,7 @@ impl Keys {
                 }
             }
         }
-        JobConfig { format, scenario, read, assumed: self.assumed, not_modelled: self.not_modelled, unknown }
+        let Self { assumed, not_modelled, refusals, .. } = self;
+        JobConfig { format, scenario, read, assumed, not_modelled, refusals, unknown }
     }
 }

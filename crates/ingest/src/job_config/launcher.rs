@@ -154,6 +154,16 @@ pub(super) fn devices(keys: &mut Keys, settings: &mut Settings) -> Result<(), Jo
 /// Default number of nodes of launchers.
 pub(super) const ONE_NODE: &str = "The number of nodes is not stated. It is 1, the default of the launcher.";
 
+/// Reads a `torchrun` without a number of nodes as one node, if a replica fits in it.
+pub(super) fn one_node(keys: &mut Keys, settings: &mut Settings) {
+    let is_open = settings.devices.is_none() && settings.nodes.is_none() && !keys.has("nnodes");
+    let fits = settings.devices_per_node.is_some_and(|devices| devices >= settings.devices_per_replica());
+    if is_open && fits && keys.has("nproc-per-node") {
+        keys.assume(ONE_NODE);
+        settings.nodes = Some(1);
+    }
+}
+
 /// Adds the devices of the launcher to those that a job file states.
 pub(super) fn complete(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError> {
     let mut stated = Settings::default();

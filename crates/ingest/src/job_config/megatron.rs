@@ -76,6 +76,7 @@ fn job(keys: &mut Keys, mut settings: Settings, layers: Option<u32>) -> Result<S
     settings.has_layout = true;
     degrees(keys, &mut settings, layers)?;
     launcher::devices(keys, &mut settings)?;
+    launcher::one_node(keys, &mut settings);
     memory(keys, &mut settings)?;
     encoder(keys, &mut settings);
     unmodelled::report(keys);
@@ -122,9 +123,9 @@ fn module(keys: &mut Keys, sequence: Option<u32>) -> Result<Module, JobConfigErr
     let positions = keys.text(&["position-embedding-type"], "positions");
     let max_positions = keys.count(&["max-position-embeddings"], "longest sequence")?.or(sequence).unwrap_or(0);
     if let Some(sequence) = sequence.filter(|&sequence| sequence > max_positions) {
-        keys.not_modelled(format!(
-            "A sequence has {sequence} tokens, and max-position-embeddings is {max_positions}. Megatron-LM does not start this \
-             job: set max-position-embeddings to at least {sequence}."
+        keys.refuse(format!(
+            "A sequence has {sequence} tokens, and max-position-embeddings is {max_positions}. Set max-position-embeddings to \
+             at least {sequence}."
         ));
     }
     let is_learned = !rotary && positions.is_none_or(|kind| kind == "learned_absolute");

@@ -23,18 +23,23 @@ pub fn remarks(scenario: &Scenario) -> Vec<String> {
     if training.precision == Precision::Bf16 && presets::lacks_bf16(cluster) {
         remarks.push(format!("{} has no bf16. Train in fp16, which has the same size and rate here.", cluster.name));
     }
+    remarks
+}
+
+/// Returns a sentence for each reason why the framework does not start the job. The scenario is valid nevertheless.
+pub fn refusals(scenario: &Scenario) -> Vec<String> {
+    let Scenario { cluster, training, .. } = scenario;
+    let mut refusals = Vec::new();
     if training.precision == Precision::Fp8
         && training.fp8_recipe == Some(Fp8Recipe::Mxfp8)
         && presets::lacks_mxfp8(cluster)
     {
-        remarks.push(format!(
-            "{} has no mxfp8, which needs Blackwell or MI350. This job does not start: use another fp8 recipe.",
-            cluster.name
-        ));
+        refusals
+            .push(format!("{} has no mxfp8, which needs Blackwell or MI350. Use another fp8 recipe.", cluster.name));
     }
     let pipeline = scenario.layout.pipeline.unwrap_or(1);
     if training.framework == Framework::MegatronDeepspeed && training.zero_stage() >= 2 && pipeline > 1 {
-        remarks.push(format!(
+        refusals.push(format!(
             "DeepSpeed refuses ZeRO {} with pipeline parallelism ({pipeline} stages). Use ZeRO 1 or no pipeline.",
             training.zero_stage()
         ));
@@ -43,12 +48,12 @@ pub fn remarks(scenario: &Scenario) -> Vec<String> {
         && scenario.layout.chunks > Some(1)
         && let Some(microbatches) = microbatches(scenario).filter(|count| !count.is_multiple_of(pipeline.max(1)))
     {
-        remarks.push(format!(
+        refusals.push(format!(
             "Megatron-LM interleaves only if the microbatches of a replica ({microbatches}) are a multiple of the stages \
              ({pipeline}). Change the batch, or leave out the virtual stages."
         ));
     }
-    remarks
+    refusals
 }
 
 /// Number of microbatches of a replica, if the degrees are fixed and divide the batch.

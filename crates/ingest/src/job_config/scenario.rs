@@ -135,10 +135,7 @@ fn cluster(settings: &Settings, keys: &mut Keys) -> (Cluster, u32) {
     if let Some(Sharding::Copies(copies)) = settings.sharding
         && !replicas.is_multiple_of(copies.max(1))
     {
-        keys.not_modelled(format!(
-            "{replicas} data-parallel replicas are no multiple of {copies} copies. The framework does not start this job on \
-             {devices} devices."
-        ));
+        keys.refuse(format!("{replicas} data-parallel replicas are no multiple of {copies} copies."));
     }
     if let Some(named) = settings.replicas.filter(|&named| named != replicas && settings.stated_devices().is_some()) {
         keys.assume(format!(
@@ -149,9 +146,9 @@ fn cluster(settings: &Settings, keys: &mut Keys) -> (Cluster, u32) {
     let preset = presets::cluster(settings.device.unwrap_or(DEVICE))
         .unwrap_or_else(|| presets::clusters().swap_remove(0).cluster);
     if let Some(stated) = per_node.filter(|&stated| stated > preset.devices_per_node.max(MAX_PER_NODE)) {
-        keys.not_modelled(format!(
-            "The job states {stated} devices of a node, and a node of {} has {}. The launcher does not start this job: state the \
-             devices of a node and the number of nodes.",
+        keys.refuse(format!(
+            "The job states {stated} devices of a node, and a node of {} has {}. State the devices of a node and the number of \
+             nodes.",
             preset.name, preset.devices_per_node
         ));
     }

@@ -21,12 +21,17 @@ impl ExecutionFile {
     }
 
     /// Returns the digests of the fields by name: SHA-256 of the name and the JSON of the value, the first 8 bytes in
-    /// hexadecimal. Costs and actions have none, because the simulation compares them.
+    /// hexadecimal. Actions and most costs have none, because the simulation compares them.
     pub fn field_digests(&self) -> BTreeMap<String, String> {
         let runs = |value: fn(&Run) -> serde_json::Value| self.runs.iter().map(value).collect::<Vec<_>>();
         let ranks = |run: &Run| {
             let rank = |rank: &super::RankRun| (rank.devices, rank.phase, rank.sync_group, rank.static_bytes);
             json(&run.ranks.iter().map(rank).collect::<Vec<_>>())
+        };
+        // The peak memory and the times need not depend on each of these costs.
+        let costs = |run: &Run| {
+            let columns = run.microbatches.iter().map(|costs| (&costs.send_backward_ns, &costs.transient_bytes));
+            json(&(columns.collect::<Vec<_>>(), &run.buffers, run.overlapped_ppm))
         };
         let fields = [
             ("engine", json(&self.engine)),
@@ -40,6 +45,7 @@ impl ExecutionFile {
             ("module_layouts", json(&self.module_layouts)),
             ("activations", json(&self.activations)),
             ("sharding", json(&self.sharding)),
+            ("runs.costs", json(&runs(costs))),
             ("runs.pipelines", json(&runs(|run| json(&run.pipelines)))),
             ("runs.groups", json(&runs(|run| json(&run.groups)))),
             ("runs.stages", json(&runs(|run| json(&run.stages)))),

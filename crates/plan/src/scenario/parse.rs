@@ -1,9 +1,12 @@
 //! Parses scenario JSON and expands presets.
 
+mod unique_keys;
 mod unreadable;
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+
+use unique_keys::UniqueKeys;
 
 use super::validate::range;
 use super::{FieldError, SCHEMA, Scenario};
@@ -17,8 +20,10 @@ use planscope_core::{cluster, model};
 /// Returns the JSON pointer to the malformed field. [`super::ValidScenario::new`] reports all
 /// well-formed fields that have invalid values.
 pub fn parse(json: &str) -> Result<Scenario, Vec<FieldError>> {
-    let mut value: Value =
-        serde_json::from_str(json).map_err(|error| vec![FieldError::new("", format!("not JSON: {error}"))])?;
+    let UniqueKeys(mut value) = serde_json::from_str(json).map_err(|error| {
+        let detail = if error.is_data() { error.to_string() } else { format!("not JSON: {error}") };
+        vec![FieldError::new("", detail)]
+    })?;
     let Some(root) = value.as_object_mut() else {
         return Err(vec![FieldError::new("", "a scenario is a JSON object".to_owned())]);
     };

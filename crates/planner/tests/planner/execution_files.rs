@@ -277,6 +277,7 @@ fn changed_descriptions_are_refused_with_their_field() {
         ("layout: ", Box::new(|file| file.layout.microbatch += 1)),
         ("layout.expert: ", Box::new(|file| file.layout.expert = 0)),
         ("digests", Box::new(|file| drop(file.digests.remove("planner")))),
+        ("runs.costs: ", Box::new(|file| file.runs[0].microbatches[0].transient_bytes[0] += 1)),
         ("runs[0].stages: ", Box::new(|file| file.runs[0].stages[0].layers.clear())),
         ("runs.stages: ", Box::new(shorten_last_layers)),
     ];

@@ -19,6 +19,15 @@ fn changed(changes: &[(&str, Value)]) -> Result<ValidScenario, Vec<FieldError>> 
     parse(&value.to_string()).and_then(|scenario| ValidScenario::new(scenario, &NoDatasets))
 }
 
+/// One of the values would be ignored.
+#[test]
+fn duplicate_keys_are_errors() {
+    let twice = EXAMPLE.replacen("\"iterations\"", "\"iterations\": 3, \"iterations\"", 1);
+    assert_ne!(twice, EXAMPLE);
+    let errors = parse(&twice).unwrap_err();
+    assert!(errors[0].to_string().contains("duplicate key \"iterations\" at line"), "{errors:?}");
+}
+
 /// Frozen: links to stored scenarios must remain valid forever, so identifiers must not change with
 /// the engine or with new preset calibrations. The files are the version 0.1 examples with expanded
 /// presets.

@@ -37,6 +37,7 @@ fn headline(check: &Check) -> String {
             format::sentence(fit.base.binding.as_deref().unwrap_or("no layout is possible"))
         }
         Verdict::DoesNotFit => format!("{peak_text} needed{rank}; {limit} available"),
+        Verdict::DoesNotStart => format!("The framework refuses the job, although {peak_text} of {limit} suffice"),
     }
 }
 
@@ -54,6 +55,7 @@ fn subject(checked: &Checked) -> String {
             scenario.cluster.name
         )),
         layout.map(|layout| degrees(&layout)),
+        Some(scenario.training.context_parallel).filter(|&degree| degree > 1).map(|degree| format!("CP {degree}")),
         Some(schedule.clone()),
     ];
     parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
@@ -63,7 +65,7 @@ const fn class(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Fits => "verdict-badge fits",
         Verdict::AtRisk => "verdict-badge risk",
-        Verdict::DoesNotFit => "verdict-badge not",
+        Verdict::DoesNotFit | Verdict::DoesNotStart => "verdict-badge not",
     }
 }
 
@@ -71,7 +73,7 @@ const fn icon(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Fits => "✓",
         Verdict::AtRisk => "!",
-        Verdict::DoesNotFit => "✕",
+        Verdict::DoesNotFit | Verdict::DoesNotStart => "✕",
     }
 }
 
@@ -90,6 +92,8 @@ pub(super) fn VerdictPanel(checked: Arc<Checked>) -> impl IntoView {
             />
         }
     });
+    let refusals = check.refusals.iter().map(|refusal| view! { <p class="slower">{refusal.clone()}</p> });
+    let refusals = refusals.collect::<Vec<_>>();
     let binding = check.fit.base.binding.as_deref().filter(|_| !check.fit.ranks.is_empty()).map(format::sentence);
     view! {
         <section class="check-verdict" data-testid="verdict">
@@ -100,6 +104,7 @@ pub(super) fn VerdictPanel(checked: Arc<Checked>) -> impl IntoView {
                 <OpenInExplore scenario=check.scenario.clone() />
             </div>
             <p class="muted" data-testid="check-subject">{subject(&checked)}</p>
+            {refusals}
             {binding.map(|binding| view! { <p class="slower">{binding}</p> })}
             {figures}
         </section>

@@ -172,21 +172,25 @@ fn tasks_of_srun_are_devices() {
     ] {
         assert_eq!(devices(launcher), (4, 4), "{launcher}");
     }
+    // Without a number of nodes, torchrun has one, if a replica fits in it.
+    assert_eq!(devices("torchrun --nproc_per_node 4"), (1, 4));
+    assert_eq!(devices("torchrun --nproc_per_node 4 --nnodes $NODES").1, 4);
     // One task for each node.
     assert_eq!(devices("srun -N 4 -n 4 torchrun --nproc_per_node 8 --nnodes 4"), (4, 8));
 }
 
 #[test]
-fn jobs_that_do_not_start_have_a_remark() {
-    let with = |flags: &str| config(&format!("{MEGATRON} {flags}\n"));
-    assert!(says(&with("--fp8-format hybrid --fp8-recipe mxfp8"), "has no mxfp8"));
-    assert!(!says(&with("--fp8-format hybrid --fp8-recipe delayed"), "has no mxfp8"));
-    assert!(says(&with("--max-position-embeddings 2048"), "Megatron-LM does not start this job"));
-    assert!(!says(&with("--max-position-embeddings 4096"), "Megatron-LM does not start this job"));
+fn jobs_that_do_not_start_are_refused() {
+    let refusals = |flags: &str| config(&format!("{MEGATRON} {flags}\n")).refusals.join(" ");
+    assert!(refusals("--fp8-format hybrid --fp8-recipe mxfp8").contains("has no mxfp8"));
+    assert_eq!(refusals("--fp8-format hybrid --fp8-recipe delayed"), "");
+    assert!(refusals("--max-position-embeddings 2048").contains("Set max-position-embeddings to at least 4096"));
+    assert_eq!(refusals("--max-position-embeddings 4096"), "");
     let titan = |devices: u32| {
         config(&format!("NGPU={devices} MODULE=llama3 CONFIG=llama3_8b ./run_train.sh --training.local_batch_size 2"))
     };
-    assert!(says(&titan(64), "64 devices of a node") && !says(&titan(8), "devices of a node, and"));
+    assert!(titan(64).refusals[0].contains("64 devices of a node"));
+    assert_eq!(titan(8).refusals, Vec::<String>::new());
 }
 
 #[test]
