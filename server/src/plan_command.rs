@@ -10,7 +10,7 @@ use anyhow::Context;
 use ingest::dataset::Options;
 use ingest::execution_file::MAX_BYTES;
 use ingest::job_config;
-use planner::engine::{self, Observer, Record};
+use planner::engine::{self, Observer, Record, Recorded};
 use planner::host::Workers;
 use planner::observer::BestSoFar;
 use planner::outcome::{PlanOutcome, Planning};
@@ -44,9 +44,9 @@ pub fn run(arguments: &PlanArguments) -> anyhow::Result<ExitCode> {
     {
         anyhow::bail!("{} is the scenario; name another file for the execution plan", path.display());
     }
-    let planning = match &arguments.execution_plan {
+    let (planning, file) = match &arguments.execution_plan {
         Some(path) => plan_to_file(&scenario, arguments, path)?,
-        None => plan(&scenario, arguments.search_threads())?,
+        None => (plan(&scenario, arguments.search_threads())?, Ok(())),
     };
     if let Some(folder) = &arguments.timelines {
         write_timelines(folder, &planning)?;
@@ -54,7 +54,8 @@ pub fn run(arguments: &PlanArguments) -> anyhow::Result<ExitCode> {
     let mut out = std::io::stdout().lock();
     serde_json::to_writer_pretty(&mut out, &planning.outcome)?;
     writeln!(out)?;
-    Ok(ExitCode::SUCCESS)
+    // The outcome has the reasons if there is no file.
+    file.map(|()| ExitCode::SUCCESS)
 }
 
 /// Refuses a configuration of a training job instead of a scenario.
@@ -73,8 +74,12 @@ pub(crate) fn validated(text: &str, files: &Files) -> anyhow::Result<Result<Vali
     valid.map_or_else(|errors| report(&errors, files).map(Err), |scenario| Ok(Ok(scenario)))
 }
 
-/// Plans a scenario and writes an execution plan file.
-fn plan_to_file(scenario: &ValidScenario, arguments: &PlanArguments, path: &Path) -> anyhow::Result<Planning> {
+/// Plans a scenario and writes an execution plan file. The second result is an error if the file is not written.
+fn plan_to_file(
+    scenario: &ValidScenario,
+    arguments: &PlanArguments,
+    path: &Path,
+) -> anyhow::Result<(Planning, anyhow::Result<()>)> {
     let planners = &scenario.scenario().planners;
     if let Some(planner) = arguments.planner.filter(|planner| !planners.contains(planner)) {
         let ids: Vec<&str> = planners.iter().map(|planner| planner.id()).collect();
@@ -85,11 +90,22 @@ fn plan_to_file(scenario: &ValidScenario, arguments: &PlanArguments, path: &Path
         anyhow::bail!("--iteration {}: the scenario has {iterations} iterations, from 0", arguments.iteration);
     }
     let record = Record { planner: arguments.planner, iteration: arguments.iteration };
-    let (planning, mut files) =
+    let (planning, files) =
         engine::plan_recorded(scenario, Some(record), &mut OnThreads::new(arguments.search_threads()))?;
+    let written = write_execution_plan(&planning, files, arguments.planner, path);
+    Ok((planning, written))
+}
+
+/// Writes the execution plan of `planner`, or of the fastest one.
+fn write_execution_plan(
+    planning: &Planning,
+    mut files: Vec<Recorded>,
+    planner: Option<PlannerKind>,
+    path: &Path,
+) -> anyhow::Result<()> {
     // Results are sorted by time.
     let fastest = planning.outcome.results.iter().find(|result| matches!(result.answer, PlanOutcome::Planned(_)));
-    let planner = arguments.planner.or_else(|| fastest.map(|result| result.planner));
+    let planner = planner.or_else(|| fastest.map(|result| result.planner));
     let planner = planner.context("no planner has a plan, so there is no execution plan")?;
     let result = planning.outcome.results.iter().find(|result| result.planner == planner);
     if let Some(PlanOutcome::Infeasible { binding, .. }) = result.map(|result| &result.answer) {
@@ -106,8 +122,7 @@ fn plan_to_file(scenario: &ValidScenario, arguments: &PlanArguments, path: &Path
         bytes.len().div_ceil(1 << 20),
         MAX_BYTES >> 20
     );
-    std::fs::write(path, bytes).with_context(|| format!("cannot write {}", path.display()))?;
-    Ok(planning)
+    std::fs::write(path, bytes).with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// Plans a scenario. `threads` is the number of worker threads per search.

@@ -5,9 +5,11 @@
 //! with all free settings.
 
 mod changes;
+mod combination;
 mod completion;
 mod degrees;
 mod devices;
+mod risk;
 mod selection;
 #[cfg(test)]
 mod tests;
@@ -20,12 +22,14 @@ use serde_json::{Value, json};
 
 use crate::analysis::AnalysisError;
 use changes::{LAYERS_PER_STAGE, PLANNERS, Proposal, pairs, proposals};
+use combination::Combining;
 use planscope_core::host::{Cancellation, SequentialWorkers, Workers, side_by_side};
 use planscope_plan::certainty;
 use planscope_plan::observer::Observer;
 use planscope_plan::outcome::{Layout, PlanOutcome, Planned, RankMemory, RankNeed, is_even, layer_counts, range_name};
 use planscope_plan::scenario::{FreeSetting, PlannerKind, Scenario, ValidScenario};
 use planscope_planners::engine::{self, PlanError};
+use risk::Risk;
 use selection::{drop_redundant_search, keep_one_of_a_kind, sort};
 
 /// Maximum number of reported changes.
@@ -46,7 +50,7 @@ pub struct Fit {
     /// Memory limit per device in GiB: device memory without the reserve.
     pub limit_gib: f64,
     /// Single changes that fit, in ascending iteration time, at most 10. If the scenario fits, only changes that
-    /// save time.
+    /// save time. If it fits with a risk of running out of memory, changes that remove the risk come first.
     pub changes: Vec<Change>,
     /// Number of simulated changes.
     pub simulated: u32,
@@ -263,10 +267,11 @@ fn fit_all(
     if !is_partial && trials.changes.iter().all(|change| change.kind == ChangeKind::Cluster) {
         is_partial = trials.run(doubled)?;
     }
+    let risk = Risk::new(valid.scenario(), &trials.base.result);
     let mut changes = std::mem::take(&mut trials.changes);
-    sort(&mut changes);
+    sort(&mut changes, risk);
     is_partial = is_partial || trials.replan(&mut changes)?;
-    sort(&mut changes);
+    sort(&mut changes, risk);
     let Trials { simulated, rejected, .. } = trials;
     drop_redundant_search(&mut changes, is_applicable);
     keep_one_of_a_kind(&mut changes, is_applicable);
@@ -274,16 +279,17 @@ fn fit_all(
     // Changes of the cluster are not combined, because they cost money.
     let is_combined = |change: &Change| change.kind != ChangeKind::Cluster && is_applicable(change);
     let candidates: Vec<(u32, &Change)> = (0..).zip(&changes).filter(|(_, change)| is_combined(change)).collect();
-    let combination =
-        match combine(restricted.as_ref().unwrap_or(&document), valid, (planner, base_s), &candidates, (watch, report))
-        {
-            Ok(combination) => combination,
-            Err(AnalysisError::TimeIsUp) => {
-                is_partial = true;
-                None
-            }
-            Err(error) => return Err(error),
-        };
+    report("combining changes", 0, 1);
+    let combining =
+        Combining { document: restricted.as_ref().unwrap_or(&document), valid, planner, risk, candidates, watch };
+    let combination = match combining.best(base_s) {
+        Ok(combination) => combination,
+        Err(AnalysisError::TimeIsUp) => {
+            is_partial = true;
+            None
+        }
+        Err(error) => return Err(error),
+    };
     let limit_gib = valid.scenario().memory_limit().gib();
     let (base, ranks) = (base.result, base.ranks);
     Ok(Fit { planner, base, ranks, limit_gib, changes, simulated, rejected, combination, is_partial })
@@ -358,11 +364,13 @@ impl Trials<'_> {
         self.changes.extend(change);
     }
 
-    /// Returns a change that fits. `None` if it does not, or saves no time.
+    /// Returns a change that fits. `None` if it does not, or saves no time and removes no risk.
     fn change(&self, Proposal { title, kind, fields }: Proposal, evaluated: Evaluated) -> Option<Change> {
         let Evaluated { result, plan, .. } = evaluated;
         let base_s = self.base.result.iteration_s;
-        let seconds = result.iteration_s.filter(|s| base_s.is_none_or(|base| *s < base * (1.0 - MIN_SHARE)))?;
+        let removes_risk = Risk::new(self.valid.scenario(), &self.base.result).is_removed_by(&result);
+        let is_useful = |s: &f64| removes_risk || base_s.is_none_or(|base| *s < base * (1.0 - MIN_SHARE));
+        let seconds = result.iteration_s.filter(is_useful)?;
         let difference_s = base_s.map(|base| seconds - base);
         let plans = plan.as_deref().zip(self.base.plan.as_deref());
         let probability_faster = plans.map(|(changed, base)| certainty::probability_faster(changed, base));
@@ -374,42 +382,6 @@ impl Trials<'_> {
 fn planner_after(changed: &Value, document: &Value, planner: PlannerKind) -> PlannerKind {
     let first = || PlannerKind::from_id(changed.pointer(PLANNERS)?.get(0)?.as_str()?);
     if changed.pointer(PLANNERS) == document.pointer(PLANNERS) { planner } else { first().unwrap_or(planner) }
-}
-
-/// Adds changes to the fastest one in ascending iteration time, while the sum saves time.
-fn combine(
-    document: &Value,
-    valid: &ValidScenario,
-    (planner, base_s): (PlannerKind, Option<f64>),
-    candidates: &[(u32, &Change)],
-    (watch, report): (&Watch<'_>, Report<'_>),
-) -> Result<Option<Combination>, AnalysisError> {
-    let mut combined: Option<(Vec<u32>, Value, FitResult)> = None;
-    for (done, &(index, change)) in (0..).zip(candidates) {
-        report("combining changes", done, candidates.len() as u32);
-        let Some((indices, changed, best)) = &mut combined else {
-            let changed = apply(document, &found_fields(change));
-            combined = changed.map(|changed| (vec![index], changed, change.result.clone()));
-            continue;
-        };
-        // A pointer to a group of fields compares all of them.
-        let is_free = |field: &FieldChange| document.pointer(&field.pointer) == changed.pointer(&field.pointer);
-        if !change.fields.iter().all(is_free) {
-            continue;
-        }
-        let Some(candidate) = apply(changed, &found_fields(change)) else { continue };
-        let planner = planner_after(&candidate, document, planner);
-        let Some(evaluated) = evaluate(&candidate, valid, planner, watch)? else { continue };
-        let is_faster = |seconds: f64| best.iteration_s.is_none_or(|best| seconds < best * (1.0 - MIN_SHARE));
-        if evaluated.result.iteration_s.is_some_and(is_faster) {
-            indices.push(index);
-            (*changed, *best) = (candidate, evaluated.result);
-        }
-    }
-    Ok(combined.filter(|(indices, ..)| indices.len() > 1).map(|(changes, _, result)| {
-        let difference_s = result.iteration_s.zip(base_s).map(|(seconds, base)| seconds - base);
-        Combination { changes, result, difference_s }
-    }))
 }
 
 /// Returns the fields of a change, with the layout and the stages that were found in place of free ones. So a combination

@@ -102,8 +102,7 @@ pub enum Verdict {
     DoesNotStart,
 }
 
-/// Probability of running out of memory above which a job is at risk. The 80 % interval then contains the device memory.
-pub const RISK: f64 = 0.1;
+pub use planner::certainty::RISK;
 
 impl Verdict {
     /// Returns the verdict for the uncertainty of a plan, or for no plan, and for the `refusals` of the framework.

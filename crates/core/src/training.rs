@@ -129,7 +129,7 @@ pub struct Training {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub grouped_experts: bool,
     /// Between the microbatches of a step, gradients are unsharded and in the format of the weights (`no_sync` of FSDP). They
-    /// are reduced and sharded after the last one. Without effect below ZeRO 2.
+    /// are reduced and sharded after the last one. Without effect below ZeRO 2 and with one microbatch per replica.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unsharded_gradients: bool,
     /// Framework whose kernels, buffers and host overhead are assumed.

@@ -107,6 +107,9 @@ pub fn reason_for(model: &Model, cluster: &Cluster) -> Option<String> {
 /// Largest mean residual of a fit with the interval of measured devices. The fits of the presets are below it.
 const MAX_RESIDUAL: f64 = 0.2;
 
+/// Probability of running out of memory above which a plan is at risk. The 80 % interval then contains the device memory.
+pub const RISK: f64 = 0.1;
+
 /// Returns the uncertainty of the peak memory of a plan.
 pub fn peak_memory(scenario: &Scenario, planned: &Planned) -> MemoryCertainty {
     memory_certainty(planned.metrics.peak_memory_gib, scenario.cluster.device.memory_gib)

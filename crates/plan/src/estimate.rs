@@ -79,7 +79,8 @@ pub fn estimate(configuration: &Configuration) -> Result<Estimate, Inconsistent>
     let load = microbatch(configuration);
     let microbatches = configuration.global_batch / (layout.data * layout.microbatch);
     let loads = [load];
-    let table = LayerTable::new(model, cluster, training, layout.tensor, &loads);
+    let all = (microbatches * layout.data) as usize;
+    let table = LayerTable::new(model, cluster, training, layout.tensor, &loads).repeated(all);
     let stages = layout.pipeline * layout.chunks;
     let partition = partition(configuration, &table, stages)?;
     let replica_layout = ReplicaLayout { pipeline: layout.pipeline, data: layout.data, replica: 0 };

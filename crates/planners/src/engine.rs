@@ -23,6 +23,7 @@ use planscope_plan::execution_file::ExecutionFile;
 use planscope_plan::observer::go_on;
 use planscope_plan::outcome::{
     ENGINE, HistogramColumns, Outcome, PlanOutcome, PlannedTimeline, PlannerResult, Planning, WorkloadSummary,
+    overrides,
 };
 use planscope_plan::scenario::{PlanSettings, PlannerFamily, PlannerKind, Sampler, Scenario, ValidScenario, budget};
 use spent::{Budgeted, Spent};
@@ -155,7 +156,7 @@ pub fn plan_recorded(
                     file: file.map(|file| ExecutionFile { scenario, ..file }.with_digests()),
                 });
             }
-            result_of(planner, evaluation, &mut timelines)
+            result_of(request, planner, evaluation, &mut timelines)
         })
         .collect();
     results.sort_by(|a, b| rank_key(a).total_cmp(&rank_key(b)));
@@ -440,10 +441,21 @@ fn judged(context: PlanningContext<'_>, tested: &TestedPlan, observer: &dyn Obse
 }
 
 /// Converts a planner's result and appends its timelines.
-fn result_of(planner: PlannerKind, evaluation: Evaluation, timelines: &mut Vec<PlannedTimeline>) -> PlannerResult {
+fn result_of(
+    scenario: &Scenario,
+    planner: PlannerKind,
+    evaluation: Evaluation,
+    timelines: &mut Vec<PlannedTimeline>,
+) -> PlannerResult {
     let answer = match evaluation {
         Evaluation::Planned(evaluated) => {
-            let (planned, drawn) = evaluated.into_parts();
+            let (mut planned, drawn) = evaluated.into_parts();
+            let overrides = overrides(scenario, planner, &planned);
+            if !overrides.is_empty() {
+                planned
+                    .decisions
+                    .push(format!("Differs from the fixed settings of the scenario: {}.", overrides.join("; ")));
+            }
             timelines.extend(drawn.into_iter().enumerate().map(|(iteration, timeline)| PlannedTimeline {
                 planner,
                 iteration: iteration as u32,

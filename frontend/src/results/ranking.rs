@@ -2,7 +2,7 @@
 
 use api::job::StoredOutcome;
 use api::planner::certainty::{self, Interval};
-use api::planner::outcome::{Layout, Metrics, NearestMiss, PlanOutcome, Planned, PlannerResult, StageSummary};
+use api::planner::outcome::{Layout, Metrics, NearestMiss, PlanOutcome, Planned, PlannerResult, StageSummary, overrides};
 use api::planner::scenario::{PlannerKind, Scenario};
 
 use crate::format;
@@ -27,6 +27,8 @@ pub(crate) struct RowMetrics {
     pub(crate) settings: Option<String>,
     /// The fastest plan and the probability that it is faster, if the order is uncertain.
     pub(crate) unclear: Option<String>,
+    /// Values that differ from those that the scenario fixes.
+    pub(crate) overrides: Option<String>,
     /// Metrics in the order of [`COLUMNS`].
     pub(crate) cells: Vec<Cell>,
 }
@@ -178,6 +180,12 @@ pub(crate) fn source_text(planned: &Planned) -> Option<String> {
     planned.source.map(|planner| format!("Planner: {}", planner.title_with(planned.layout.pipeline)))
 }
 
+/// Names the values of the plan that differ from those that the scenario fixes.
+fn overrides_text(scenario: &Scenario, planner: PlannerKind, planned: &Planned) -> Option<String> {
+    let overrides = overrides(scenario, planner, planned);
+    (!overrides.is_empty()).then(|| format!("Not as fixed: {}", overrides.join("; ")))
+}
+
 /// Formats the settings of the plan, if the scenario leaves settings free.
 pub(crate) fn settings_text(planned: &Planned) -> Option<String> {
     planned.settings.as_ref().map(|settings| format::nonbreaking_units(&settings.to_string()))
@@ -238,6 +246,7 @@ pub(crate) fn rows(stored: &StoredOutcome, baseline: Option<PlannerKind>, scenar
                     source: source_text(planned),
                     settings: settings_text(planned),
                     unclear: unclear_text(fastest, planned),
+                    overrides: scenario.and_then(|scenario| overrides_text(scenario, result.planner, planned)),
                     cells: cells(planned, reference, planning, scenario),
                 })
             }

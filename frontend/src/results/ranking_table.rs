@@ -81,7 +81,7 @@ fn RankingRow(row: Row, baseline: Memo<Option<PlannerKind>>, selected: Memo<Opti
 /// Degrees, layers per stage and chosen settings, below the planner name.
 #[component]
 fn LayoutLines(metrics: RowMetrics) -> impl IntoView {
-    let RowMetrics { layout, layers, source, settings, unclear, .. } = metrics;
+    let RowMetrics { layout, layers, source, settings, unclear, overrides, .. } = metrics;
     // Allow line breaks only between degrees.
     let degrees = layout.replace(' ', "\u{a0}").replace("\u{a0}·\u{a0}", " · ");
     let title = format!("Layers of each pipeline stage, modules separated by |\n{}", layers.full);
@@ -98,6 +98,7 @@ fn LayoutLines(metrics: RowMetrics) -> impl IntoView {
             {format!("layers {}", layers.short)}
         </span>
         {settings.map(|text| text_line("settings", "Settings that the planner chose", text))}
+        {overrides.map(|text| text_line("unclear", "The method of the planner has no place for these values", text))}
         {unclear.map(|text| text_line("unclear", "The error of the prediction is larger than the difference between the plans", text))}
         {source.map(|text| text_line("source", "The fastest plan of all planners", text))}
     }

@@ -291,7 +291,11 @@ fn degrees(layout: Layout) -> String {
 /// Lists the changes with their edits, or the fewest devices if no change helps.
 pub(crate) fn changes(report: &Report) -> Vec<String> {
     let fit = &report.check.fit;
-    let purpose = if report.check.verdict == Verdict::DoesNotFit { "make it fit" } else { "save most time" };
+    let purpose = match report.check.verdict {
+        Verdict::DoesNotFit => "make it fit",
+        Verdict::AtRisk => "remove the risk of running out of memory or save most time",
+        Verdict::Fits | Verdict::DoesNotStart => "save most time",
+    };
     if fit.changes.is_empty() {
         let mut lines = vec![String::new(), format!("none of {} changes would {purpose}", fit.simulated)];
         lines.extend(report.fewest_devices.as_deref().map(|table| describe_devices(table).trim_end().to_owned()));
@@ -323,7 +327,8 @@ pub(crate) fn changes(report: &Report) -> Vec<String> {
             lines.extend(edits.iter().map(|edit| edit_line(edit, &report.files)));
         }
     }
-    lines.extend(fit.combination.as_ref().map(|combination| combination_line(fit, combination)));
+    let device_gib = report.check.scenario.cluster.device.memory_gib;
+    lines.extend(fit.combination.as_ref().map(|combination| combination_line(fit, combination, device_gib)));
     lines
 }
 
@@ -339,17 +344,25 @@ fn hardware_title(fit: &Fit) -> String {
     format!("other hardware, for comparison{now}:")
 }
 
-/// Describes changes together.
-fn combination_line(fit: &Fit, combination: &Combination) -> String {
+/// Describes changes together, on devices with `device_gib` of memory.
+fn combination_line(fit: &Fit, combination: &Combination, device_gib: f64) -> String {
     let numbers: Vec<String> = combination.changes.iter().map(|index| (index + 1).to_string()).collect();
     let difference = fit.base.iteration_s.and(combination.difference_s);
     format!(
-        "changes {} together: {:.3} s{}, {:.1} GiB",
+        "changes {} together: {:.3} s{}, {:.1} GiB{}",
         numbers.join(", "),
         combination.result.iteration_s.unwrap_or(0.0),
         difference.map(|difference| format!(" ({difference:+.3} s)")).unwrap_or_default(),
-        combination.result.peak_gib.unwrap_or(0.0)
+        combination.result.peak_gib.unwrap_or(0.0),
+        risk_text(combination.result.peak_gib, device_gib)
     )
+}
+
+/// Names the probability of running out of memory, if it is a risk.
+fn risk_text(peak_gib: Option<f64>, device_gib: f64) -> String {
+    let risk = peak_gib.map(|peak| memory_certainty(peak, device_gib).probability_out_of_memory);
+    let risk = risk.filter(|risk| *risk > RISK);
+    risk.map(|risk| format!(", {:.0} % probability of running out of memory", 100.0 * risk)).unwrap_or_default()
 }
 
 /// Describes an edit. Of several files, it names the file.
@@ -373,10 +386,7 @@ fn change_line(number: u32, change: &Change, device_gib: f64) -> String {
     let number = if is_hardware(change) { String::new() } else { number.to_string() };
     let rate = change.result.tokens_per_s_per_device.filter(|_| is_hardware(change));
     let rate = rate.map(|rate| format!(", {rate:.0} tokens/s per device")).unwrap_or_default();
-    let risk = change.result.peak_gib.map(|peak| memory_certainty(peak, device_gib).probability_out_of_memory);
-    let risk = risk.filter(|risk| *risk > RISK);
-    let risk = risk.map(|risk| format!(", {:.0} % probability of running out of memory", 100.0 * risk));
-    let risk = risk.unwrap_or_default();
+    let risk = risk_text(change.result.peak_gib, device_gib);
     format!(
         "{number:>3} {:>9.3} s{difference}  {:>6.1} GiB  {}{rate}{confidence}{risk}",
         change.result.iteration_s.unwrap_or(0.0),

@@ -90,8 +90,7 @@ impl Target {
         }
         let stage = other.training.zero_stage();
         (other.training.zero, other.training.distributed_optimizer) = (Some(stage), stage > 0);
-        // The accumulation of the job and its sharding decide it.
-        other.training.unsharded_gradients = false;
+        other.training.unsharded_gradients &= stage >= 2;
         // Offloaded parameters have their optimizer on the host.
         other.training.optimizer_offload = other.training.offloaded_optimizer();
         if layout.tensor == Some(1) {

@@ -43,12 +43,14 @@ pub(super) fn proposals(scenario: &Scenario, planner: PlannerKind, fits: bool) -
 }
 
 /// Pointers of changes that save much memory.
-const SAVING: [&str; 10] = [
+const SAVING: [&str; 12] = [
     "/training/recompute",
     "/training/zero",
     "/training/optimizer_offload",
     "/training/parameter_offload",
     "/training/activation_offload",
+    "/training/gradients",
+    "/training/moments",
     "/layout/tensor",
     "/layout/pipeline",
     "/layout/microbatch",
@@ -160,10 +162,19 @@ fn training(scenario: &Scenario, all: &mut Vec<Proposal>) {
         let has_engine = settings.framework == Framework::MegatronDeepspeed && scenario.layout.pipeline != Some(1);
         let most = if has_engine { 1 } else { 3 };
         for zero in (0..=most).filter(|&zero| zero != settings.zero_stage()) {
-            all.push(proposal(kind, format!("ZeRO {zero}"), &[("/training/zero", json!(zero))]));
+            let mut fields = vec![("/training/zero", json!(zero))];
+            // DeepSpeed overlaps gradient communication by default at stage 3 alone.
+            if settings.framework == Framework::Deepspeed && settings.zero_stage() == 3 && settings.data_overlap > 0.0 {
+                fields.push(("/training/data_overlap", json!(0.0)));
+            }
+            all.push(proposal(kind, format!("ZeRO {zero}"), &fields));
         }
     }
     hybrid_sharding(scenario, all);
+    if settings.unsharded_gradients && settings.zero_stage() >= 2 {
+        let title = "gradients reduced and sharded after each microbatch";
+        all.push(proposal(kind, title, &[("/training/unsharded_gradients", json!(false))]));
+    }
     if settings.microbatches_per_flush.is_some() {
         let title = "one pipeline flush per step, without gradient accumulation";
         all.push(proposal(kind, title, &[("/training/microbatches_per_flush", Value::Null)]));

@@ -1,11 +1,14 @@
 //! Selection of the reported changes.
 
+use super::risk::Risk;
 use super::{Change, ChangeKind, FitResult};
 
-/// Sorts changes in ascending iteration time.
-pub(super) fn sort(changes: &mut [Change]) {
+/// Sorts changes in ascending iteration time. If the scenario is at risk of running out of memory, changes that remove the
+/// risk come first.
+pub(super) fn sort(changes: &mut [Change], risk: Risk) {
     let seconds = |change: &Change| change.result.iteration_s.unwrap_or(f64::INFINITY);
-    changes.sort_by(|a, b| seconds(a).total_cmp(&seconds(b)));
+    let remains = |change: &Change| risk.is_present() && !risk.is_removed_by(&change.result);
+    changes.sort_by(|a, b| remains(a).cmp(&remains(b)).then(seconds(a).total_cmp(&seconds(b))));
 }
 
 /// Removes a free layout if a change of single degrees has the same plan.

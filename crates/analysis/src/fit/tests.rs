@@ -1,6 +1,7 @@
 use serde_json::{Value, json};
 
 use super::*;
+use planscope_plan::certainty::RISK;
 use planscope_core::host::{NeverCancelled, SequentialWorkers};
 use planscope_plan::scenario::parse;
 use planscope_plan::scenario::validate::NoDatasets;
@@ -215,5 +216,55 @@ fn changes_keep_the_free_degrees_of_the_plan() {
         let changed = apply(&document, &change.fields).unwrap();
         let planned = evaluate(&changed, &scenario, PlannerKind::OneFOneB, &watch).unwrap().unwrap();
         assert!(planned.result.iteration_s <= change.result.iteration_s, "{}", change.title);
+    }
+}
+
+/// A plan that nearly fills the device: changes that remove the risk come first, even if they are slower.
+#[test]
+fn changes_remove_the_risk_of_running_out_of_memory_first() {
+    let with_memory = |gib: f64| {
+        let cluster = json!({ "preset": "h100", "nodes": 1, "device": { "memory_gib": gib } });
+        let layout = json!({ "tensor": 4, "pipeline": 1, "microbatch": 1 });
+        valid(&[("/cluster", cluster), ("/layout", layout)])
+    };
+    let need = analyse(&with_memory(79.6)).base.peak_gib.unwrap();
+    let scenario = with_memory(need + scenario_reserve() + 0.1);
+    let found = analyse(&scenario);
+    let risk = Risk::new(scenario.scenario(), &found.base);
+    assert!(risk.is_present(), "{:?}", found.base);
+    let removes: Vec<bool> = found.changes.iter().map(|change| risk.is_removed_by(&change.result)).collect();
+    assert!(removes[0] && removes.is_sorted_by(|a, b| a >= b), "{removes:?}");
+    let base = found.base.iteration_s.unwrap();
+    assert!(found.changes.iter().any(|change| change.result.iteration_s.unwrap() > base), "{:?}", found.changes);
+    let combination = found.combination.unwrap();
+    assert!(risk.of(&combination.result) <= RISK, "{combination:?}");
+}
+
+fn scenario_reserve() -> f64 {
+    valid(&[]).scenario().training.memory_reserve_gib
+}
+
+/// Gradients in bf16 and full recomputation fit together, and neither fits alone.
+#[test]
+fn formats_take_part_in_pairs() {
+    let scenario = valid(&[("/training", json!({ "zero": 0 }))]);
+    let changes = proposals(scenario.scenario(), PlannerKind::OneFOneB, false);
+    let pairs = pairs(&changes);
+    let has = |title: &str| pairs.iter().any(|pair| pair.title == title);
+    assert!(has("full recomputation + gradients in bf16"), "{pairs:?}");
+    assert!(has("gradients in bf16 + moments in bf16"), "{pairs:?}");
+}
+
+/// The sum saves more than each of its changes.
+#[test]
+fn a_combination_is_faster_than_its_changes() {
+    let scenario =
+        valid(&[("/training", json!({ "recompute": "full" })), ("/layout", json!({ "tensor": 8, "microbatch": 1 }))]);
+    let found = analyse(&scenario);
+    let combination = found.combination.unwrap();
+    assert!(combination.changes.len() > 1 && combination.changes.is_sorted());
+    let seconds = combination.result.iteration_s.unwrap();
+    for &index in &combination.changes {
+        assert!(seconds < found.changes[index as usize].result.iteration_s.unwrap());
     }
 }

@@ -11,6 +11,7 @@ mod weights;
 pub use disaggregated::Disaggregated;
 pub(super) use pieces::{ByLoad, Pieces};
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
@@ -53,6 +54,8 @@ pub struct LayerTable<'a> {
     all_replicas: Option<u32>,
     /// First device of the replicas.
     first_device: u32,
+    /// Number of microbatches in all replicas.
+    microbatches: usize,
 }
 
 /// Parallel degrees and replica index of a pipeline.
@@ -158,7 +161,14 @@ impl<'a> LayerTable<'a> {
             representatives,
             all_replicas,
             first_device,
+            microbatches: loads.len(),
         }
+    }
+
+    /// Sets the number of microbatches in all replicas, for a table of one microbatch that is repeated.
+    #[must_use]
+    pub fn repeated(self, microbatches: usize) -> Self {
+        Self { microbatches, ..self }
     }
 
     /// Sets the number of devices with equal parameters. Use it for variable context-parallel
@@ -199,7 +209,7 @@ impl<'a> LayerTable<'a> {
 
     /// Number of microbatches in all replicas.
     pub fn microbatches(&self) -> usize {
-        self.loads.len()
+        self.microbatches
     }
 
     /// Returns the model state memory per rank.
@@ -209,8 +219,8 @@ impl<'a> LayerTable<'a> {
 
     /// Returns weights, gradients and optimizer state per rank.
     pub fn state_memory(&self, partition: &Partition, replica_layout: ReplicaLayout) -> Vec<StateMemory> {
-        let [dense, expert] =
-            self.sharding(replica_layout).map(|sharding| StateBytes::new(self.training, sharding.shards));
+        let training = self.accumulating(replica_layout);
+        let [dense, expert] = self.sharding(replica_layout).map(|sharding| StateBytes::new(&training, sharding.shards));
         let state = |parameters: Parameters| {
             let sum = |component: fn(StateBytes) -> f64| {
                 Bytes::from_f64(parameters.dense * component(dense) + parameters.expert * component(expert))
@@ -227,6 +237,14 @@ impl<'a> LayerTable<'a> {
             }
         };
         self.rank_parameters(partition, replica_layout).into_iter().map(state).collect()
+    }
+
+    /// Returns the training settings, with unsharded gradients only if a replica has several microbatches.
+    fn accumulating(&self, replica_layout: ReplicaLayout) -> Cow<'a, Training> {
+        if !self.training.unsharded_gradients || self.microbatches > replica_layout.data as usize {
+            return Cow::Borrowed(self.training);
+        }
+        Cow::Owned(Training { unsharded_gradients: false, ..self.training.clone() })
     }
 
     /// Number of devices with the same parameters.

@@ -198,6 +198,11 @@ impl PlannerKind {
         matches!(self, Self::PipeWeaverRanking | Self::PipeWeaver)
     }
 
+    /// Returns whether the planner chooses recomputation and offload for each layer.
+    pub const fn tunes_layers(self) -> bool {
+        matches!(self, Self::NnScaler | Self::PipeWeaver)
+    }
+
     /// Returns whether the planner uses the numbers of layers per stage that a scenario fixes. Others have stages of
     /// their own.
     pub const fn follows_layers_per_stage(self) -> bool {

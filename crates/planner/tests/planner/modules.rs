@@ -194,3 +194,29 @@ fn sixteen_thousand_devices_are_planned() {
     assert_eq!(planned.layout.data, 128);
     assert!(planned.metrics.mfu > 0.1 && planned.metrics.mfu < 0.7, "{}", planned.metrics.mfu);
 }
+
+/// A plan names each fixed value that it does not have.
+#[test]
+fn plans_name_fixed_values_that_they_do_not_have() {
+    let differs = |planned: &Planned| {
+        let start = "Differs from the fixed settings of the scenario: ";
+        let text = planned.decisions.iter().find_map(|decision| decision.strip_prefix(start));
+        text.map(ToOwned::to_owned).unwrap_or_default()
+    };
+    let text = |planner: &str| {
+        let mut json = scenario("llama-2-7b", "a100-80gb", 0);
+        json["planners"] = json!([planner]);
+        json["layout"] = json!({ "tensor": 1, "microbatch": 3 });
+        json["training"] = json!({ "zero": 2, "recompute": "full" });
+        differs(&planned(&json))
+    };
+    assert_eq!(text("1f1b"), "");
+    assert_eq!(text("nnscaler"), "recomputation by layer (fixed for all layers).");
+    assert!(text("dhp").contains("(fixed: 3)"), "{}", text("dhp"));
+    assert!(text("deepspeed").contains("ZeRO 3 (fixed: 2)"), "{}", text("deepspeed"));
+    let mut json = scenario("vlm-s", "h100", 4);
+    (json["planners"], json["layout"]) = (json!(["homogeneous"]), json!({ "microbatch": 1 }));
+    let homogeneous = planned(&json);
+    let context = homogeneous.placement.as_ref().unwrap().layouts[0].context;
+    assert_eq!(differs(&homogeneous).contains("CP"), context > 1, "{}", differs(&homogeneous));
+}

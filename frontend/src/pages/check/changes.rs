@@ -19,6 +19,11 @@ use crate::{clipboard, download, format, pointer};
 pub(super) fn ChangesPanel(checked: Arc<Checked>) -> impl IntoView {
     let state = use_check();
     let does_not_fit = checked.check.verdict == Verdict::DoesNotFit;
+    let heading = match checked.check.verdict {
+        Verdict::DoesNotFit => "Make it fit",
+        Verdict::AtRisk => "Remove the risk or save time",
+        Verdict::Fits | Verdict::DoesNotStart => "Change this first",
+    };
     let document = StoredValue::new(serde_json::to_value(&checked.check.scenario).unwrap_or_default());
     let content = move || {
         match state.changes.get() {
@@ -36,7 +41,7 @@ pub(super) fn ChangesPanel(checked: Arc<Checked>) -> impl IntoView {
     view! {
         <section class="card check-changes" data-testid="check-changes">
             <header class="card-title">
-                <h2>{if does_not_fit { "Make it fit" } else { "Change this first" }}</h2>
+                <h2>{heading}</h2>
                 <span class="muted">"each alone, simulated"</span>
             </header>
             {content}
@@ -71,7 +76,7 @@ fn List(changes: Arc<CheckChanges>, does_not_fit: bool, document: Value) -> impl
     let (rows, hardware) = (of_job.into_iter().map(row).collect_view(), hardware.into_iter().map(row).collect_view());
     let rate = fit.base.tokens_per_s_per_device.map(|rate| format!("now {}", rate_text(rate)));
     view! {
-        <Together changes=Arc::clone(&changes) />
+        <Together changes=Arc::clone(&changes) document=&document />
         <ol class="check-list">{rows}</ol>
         <p class="hint">{note}{partial}</p>
         {has_hardware.then(|| view! {
@@ -90,9 +95,16 @@ fn rate_text(rate: f64) -> String {
     format!("{} tokens/s/GPU", format::three_digits(rate))
 }
 
+/// Names the probability of running out of memory, if it is a risk on the device of the scenario.
+fn risk_text(peak_gib: Option<f64>, document: &Value) -> Option<String> {
+    let device_gib = pointer::get(document, "/cluster/device/memory_gib").and_then(Value::as_f64)?;
+    let risk = memory_certainty(peak_gib?, device_gib).probability_out_of_memory;
+    (risk > RISK).then(|| format!(" · {} probability of running out of memory", format::probability(risk)))
+}
+
 /// The best combination of changes.
 #[component]
-fn Together(changes: Arc<CheckChanges>) -> impl IntoView {
+fn Together<'a>(changes: Arc<CheckChanges>, document: &'a Value) -> impl IntoView + use<> {
     let combination = changes.fit.combination.clone()?;
     let indices = combination.changes.iter().map(|&index| index as usize);
     let edits = changes.combination_edits.clone();
@@ -100,11 +112,12 @@ fn Together(changes: Arc<CheckChanges>) -> impl IntoView {
     let seconds = combination.result.iteration_s.map(format::seconds).unwrap_or_default();
     let difference = combination.difference_s.map(format::seconds_difference);
     let peak = combination.result.peak_gib.map(format::gib).unwrap_or_default();
+    let risk = risk_text(combination.result.peak_gib, document).map(|risk| view! { <span class="slower">{risk}</span> });
     Some(view! {
         <div class="check-together" data-testid="check-together">
             <b>{format!("Changes {} together: {seconds}", numbers.join(", "))}</b>
             <span class="faster">{difference}</span>
-            <span class="muted">{peak}</span>
+            <span class="muted">{peak}{risk}</span>
             {(!edits.is_empty()).then(|| view! { <Buttons edits=edits /> })}
         </div>
     })
@@ -137,7 +150,7 @@ fn Row<'a>(
     let is_hardware = is_hardware(change);
     let share = change
         .difference_s
-        .filter(|_| longest_s < 0.0 && !is_hardware)
+        .filter(|difference| longest_s < 0.0 && *difference < 0.0 && !is_hardware)
         .map(|difference| 100.0 * difference / longest_s);
     let memory = change.result.peak_gib.map(|peak| {
         let difference = peak_gib.map(|before| peak - before).filter(|difference| difference.abs() >= 0.05);
@@ -149,15 +162,7 @@ fn Row<'a>(
     let confidence = change.probability_faster.map(|probability| {
         view! { <span title="Probability that a run with this change is faster, from errors on published measurements">{format!("{} likely faster · ", format::probability(probability))}</span> }
     });
-    let device_gib = pointer::get(document, "/cluster/device/memory_gib").and_then(Value::as_f64);
-    let risk = change
-        .result
-        .peak_gib
-        .zip(device_gib)
-        .map(|(peak, device)| memory_certainty(peak, device).probability_out_of_memory);
-    let risk = risk.filter(|risk| *risk > RISK).map(|risk| {
-        view! { <span class="slower">{format!(" · {} probability of running out of memory", format::probability(risk))}</span> }
-    });
+    let risk = risk_text(change.result.peak_gib, document).map(|risk| view! { <span class="slower">{risk}</span> });
     let rate = change.result.tokens_per_s_per_device.filter(|_| is_hardware);
     let rate = rate.map(|rate| view! { <b>{rate_text(rate)}</b>" · " });
     let has_edits = !edits.is_empty();
@@ -178,7 +183,7 @@ fn Row<'a>(
         <li>
             <span class="number">{(!is_hardware).then_some(number)}</span>
             <b>{title}</b>
-            <span class="seconds" class:faster=change.difference_s.is_some()>{main}</span>
+            <span class="seconds" class:faster=change.difference_s.is_some_and(|difference| difference < 0.0)>{main}</span>
             <span class="muted memory">{rate}{confidence}{change.difference_s.map(|_| format!("{} · ", format::seconds(seconds)))}{memory}{risk}</span>
             {share.map(|share| view! { <span class="saving"><i style:width=format!("{share:.0}%")></i></span> })}
             {has_edits.then(|| view! { <div class="code"><code>{code}</code><Buttons edits=edits /></div> })}

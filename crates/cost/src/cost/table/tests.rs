@@ -241,6 +241,23 @@ fn hybrid_sharding_has_a_copy_per_group() {
     assert_eq!(costs(16, 3, Some(12)), costs(16, 3, Some(8)));
 }
 
+/// Without accumulation, gradients are reduced and sharded after the only microbatch.
+#[test]
+fn gradients_are_unsharded_only_between_microbatches() {
+    let gradients = |unsharded_gradients, microbatches| {
+        let change = |_: &mut Model, training: &mut Training| {
+            (training.zero, training.unsharded_gradients) = (Some(3), unsharded_gradients);
+        };
+        in_two_stages(change, |table, partition| {
+            let layout = ReplicaLayout { data: 4, ..TWO };
+            table.clone().repeated(microbatches).state_memory(partition, layout)[0].gradients
+        })
+    };
+    assert_eq!(gradients(true, 4), gradients(false, 4));
+    assert_eq!(gradients(false, 8), gradients(false, 4));
+    assert!(gradients(true, 8) > gradients(false, 8));
+}
+
 /// The shard of each gather crosses the link to the host, and so does each reduced gradient. The optimizer step moves
 /// nothing and runs on the host.
 #[test]

@@ -90,14 +90,16 @@ pub(super) fn accumulation(keys: &mut Keys, settings: &mut Settings) {
     // LLaMA-Factory has a trainer of its own for this key.
     let is_trainer = !keys.has("dist_config.name");
     let is_accumulated = settings.accumulation.is_some_and(|steps| steps > 1);
-    if is_stated || is_in_json || !is_trainer || !is_accumulated || settings.zero.is_none_or(|stage| stage < 2) {
+    if is_stated || is_in_json || !is_trainer || settings.zero.is_none_or(|stage| stage < 2) {
         return;
     }
     settings.unsharded_gradients = Some(true);
-    keys.assume(
-        "With accumulation FSDP holds unsharded gradients of all trained parameters on each device, in the format of the \
-         weights. They are counted. Set sync_each_batch to avoid them.",
-    );
+    if is_accumulated {
+        keys.assume(
+            "With accumulation FSDP holds unsharded gradients of all trained parameters on each device, in the format of \
+             the weights. They are counted. Set sync_each_batch to avoid them.",
+        );
+    }
 }
 
 fn deepspeed(
