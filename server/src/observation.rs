@@ -1,12 +1,15 @@
 //! Compares runs with their plans: job identity, confidence bands, outliers, phases, and
 //! calibration.
 
+mod batches;
 mod calibration;
 mod comparison;
 mod contradictions;
 mod job;
 mod log;
 mod pauses;
+mod slow_ranks;
+mod trend;
 
 pub(crate) use calibration::calibrated;
 pub(crate) use comparison::compared;

@@ -18,12 +18,14 @@ mod tests;
 pub use band::{Band, inside};
 pub use factors::{Evaluation, Factors, FactorsError, Solved, Target, scaled, solve};
 pub use flop_formula::{FlopFormula, StepFlops, step_flops};
-pub use phases::{Phase, PhaseTimes, PredictedPhases, Timed, TimerRanks, phase_times, predicted_phases};
+pub use phases::{
+    Phase, PhaseTimes, PredictedPhases, Timed, TimerRanks, forward_contains_reading, phase_times, predicted_phases,
+};
 pub use replan::{ReplanError, replan};
 pub(crate) use same_job::product_peak_tflops;
 pub use same_job::{
     Agreement, BaseFormat, Correction, DeviceName, JobCheck, JobComparison, JobQuantity, LoggedJob, PlannedJob,
-    StatedLayout, StatedPrecision, compare_jobs, corrected,
+    StatedLayout, StatedPrecision, StepProducts, compare_jobs, corrected,
 };
 pub use shapes::{ShapePenalty, StepRatio, penalties};
 pub use statistics::{OutlierStep, Reason, Segment, Sifted, Step, median, sift};

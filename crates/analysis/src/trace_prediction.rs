@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use crate::run_comparison::DeviceName;
 use crate::trace_comparison::{DeviceSlice, Recorded, Usage};
 use planscope_plan::outcome::Planned;
 use planscope_plan::scenario::ValidScenario;
@@ -159,6 +160,7 @@ pub fn compare(valid: &ValidScenario, planned: &Planned, recorded: &Recorded, ra
         other_job
             .push(format!("The plan has {devices} devices and no rank {rank}. The first pipeline rank is compared."));
     }
+    other_job.extend(other_cluster(valid, recorded));
     let pipeline_rank = pipeline_rank(devices, planned, rank, &mut notes);
     let steps = Steps::new(recorded, &mut notes);
     let count = steps.count as f64;
@@ -206,6 +208,18 @@ pub fn compare(valid: &ValidScenario, planned: &Planned, recorded: &Recorded, ra
         other_job,
         notes,
     }
+}
+
+/// States where number or model of the devices of the trace differ from those of the plan.
+fn other_cluster(valid: &ValidScenario, recorded: &Recorded) -> Vec<String> {
+    let cluster = &valid.scenario().cluster;
+    let devices = cluster.devices();
+    let world = recorded.world_size.filter(|&world| world != devices);
+    let world = world.map(|world| format!("The trace is of a job with {world} ranks, the plan has {devices} devices."));
+    let traced = recorded.model.as_deref().and_then(DeviceName::find);
+    let model = traced.zip(DeviceName::find(&cluster.name)).filter(|(traced, planned)| traced != planned);
+    let model = model.map(|(traced, planned)| format!("The trace is of a device {traced}, the plan is for {planned}."));
+    world.into_iter().chain(model).collect()
 }
 
 /// States why the time of matrix products is not that of the job. Both times are in s.

@@ -136,6 +136,7 @@ fn phases(timers: &[Timer]) -> Vec<PhaseTime> {
                 time_s,
                 one_rank: is_single_rank,
                 slow_rank: slow_rank(&timer.ranks),
+                slow_ranks: slow_ranks(&timer.ranks),
             }),
         }
     }
@@ -150,6 +151,20 @@ fn slow_rank(ranks: &[RankTime]) -> Option<u32> {
     let times: Vec<f64> = ranks.iter().map(|rank| rank.time_s).collect();
     let slowest = ranks.iter().max_by(|a, b| a.time_s.total_cmp(&b.time_s)).filter(|_| ranks.len() > 2)?;
     (slowest.time_s > SLOW * median(&times)?).then_some(slowest.rank)
+}
+
+/// Most slow ranks of a timer.
+const MAX_SLOW_RANKS: usize = 256;
+
+/// Returns the ranks of at least three that are much slower than their median, in order.
+fn slow_ranks(ranks: &[RankTime]) -> Vec<u32> {
+    let times: Vec<f64> = ranks.iter().map(|rank| rank.time_s).collect();
+    let Some(median_s) = median(&times).filter(|_| ranks.len() > 2) else { return Vec::new() };
+    let mut slow: Vec<u32> = ranks.iter().filter(|rank| rank.time_s > SLOW * median_s).map(|rank| rank.rank).collect();
+    slow.sort_unstable();
+    slow.dedup();
+    slow.truncate(MAX_SLOW_RANKS);
+    slow
 }
 
 /// Converts the parser report to the API type.
@@ -238,5 +253,9 @@ mod tests {
         assert_eq!(phases, [("forward", 3.0), ("optimizer", 0.75), ("backward", 0.75)]);
         let slow: Vec<Option<u32>> = run_point.phases.iter().map(|phase| phase.slow_rank).collect();
         assert_eq!(slow, [None, None, Some(5)]);
+        assert_eq!(run_point.phases[2].slow_ranks, [5]);
+        let half: Vec<RankTime> = (0..4).rev().map(|it| rank(it, if it < 2 { 1.0 } else { 1.5 })).collect();
+        assert_eq!(slow_ranks(&half), [2, 3]);
+        assert!(slow_ranks(&half[..2]).is_empty());
     }
 }

@@ -2,18 +2,19 @@
 
 use api::run::{
     Comparison, Outlier, OutlierReason, PhaseResidual, Prediction, PredictionBand, Quantity, RunPoint, SegmentSummary,
+    StepTimeOrigin,
 };
 use planner::certainty;
 use planner::outcome::{BatchSummary, Planned};
 use planner::run_comparison::{
-    Agreement, Band, JobComparison, Phase, PhaseTimes, PredictedPhases, Reason, Sifted, Step, Timed, TimerRanks,
-    inside, median, phase_times, predicted_phases, sift,
+    Agreement, Band, JobComparison, JobQuantity, Phase, PhaseTimes, PredictedPhases, Reason, Sifted, Step, Timed,
+    TimerRanks, inside, median, phase_times, predicted_phases, sift,
 };
 use planner::scenario::Scenario;
 
 use super::RunContext;
 use super::job::{compare, planned_job, setups};
-use super::{contradictions, pauses};
+use super::{batches, contradictions, pauses, trend};
 
 /// Comparison of a run with its plan; of one part of the run where `segment` is given. It has no differences where both are
 /// different jobs or have different layouts.
@@ -30,18 +31,29 @@ pub(crate) fn compared(context: &RunContext, segment: Option<u32>) -> Comparison
     if segment.is_none() {
         notes.extend(parts_note(&sifted));
     }
+    notes.extend(batches::notes(&context.points, segment));
+    notes.extend(rows_note(&context.points, &sifted, segment));
     let formula = job.formulas.first().copied();
     let (mut phases, phase_notes) = phase_residuals(context, &selected, &context.planned);
     notes.extend(phase_notes);
     notes.extend(pauses::note(&context.points, &sifted, segment));
+    notes.extend(trend::note(&context.points, &sifted, segment));
     notes.extend(contradictions::notes(context, &selected, &phases));
     if context.points.iter().any(|point| point.tflops_per_device.is_some()) {
         notes.push(formula_note(&job));
     }
-    let mut predictions =
-        predictions(scenario, &context.planned, &context.batches, &selected, plan.flops_ratio(formula));
+    let in_part: Vec<&RunPoint> =
+        context.points.iter().filter(|point| segment.is_none_or(|segment| point.segment == segment)).collect();
+    let mut predictions = predictions(
+        scenario,
+        &context.planned,
+        &context.batches,
+        (&selected[..], &in_part[..]),
+        plan.flops_ratio(formula),
+    );
     if job.is_same_job() {
         notes.extend(layout_note(&job));
+        notes.extend(memory_note(&predictions, &in_part));
     }
     if !job.is_comparable() {
         for prediction in &mut predictions {
@@ -67,6 +79,49 @@ pub(crate) fn compared(context: &RunContext, segment: Option<u32>) -> Comparison
     }
 }
 
+/// States how many rows the medians are of, and that few rows can be of the warm-up.
+fn rows_note(points: &[RunPoint], sifted: &Sifted, segment: Option<u32>) -> Option<String> {
+    let is_in_segment = |index: &usize| segment.is_none_or(|segment| points[*index].segment == segment);
+    let regular: Vec<usize> = sifted.regular.iter().copied().filter(is_in_segment).collect();
+    let left_out: Vec<Reason> =
+        sifted.outliers.iter().filter(|outlier| is_in_segment(&outlier.index)).map(|outlier| outlier.reason).collect();
+    let warm_up = left_out.iter().filter(|&&reason| reason == Reason::WarmUp).count();
+    let rows = |count: usize| if count == 1 { "1 row".to_owned() } else { format!("{count} rows") };
+    let first = points.get(*regular.first()?)?;
+    if regular.len() >= MIN_ROWS {
+        let others = left_out.len() - warm_up;
+        return Some(format!(
+            "Measured values are medians over {} of the log; left out: {warm_up} of the warm-up, {others} far from the median.{}",
+            rows(regular.len()),
+            origin_of(&regular.iter().map(|&index| &points[index]).collect::<Vec<_>>())
+        ));
+    }
+    if first.step_s_origin == Some(StepTimeOrigin::RunAverage) {
+        return None;
+    }
+    let warning = if warm_up == 0 {
+        "It can contain compilation and warm-up, so it can be far above the time of later steps"
+    } else {
+        "The steps after the warm-up are few"
+    };
+    Some(format!(
+        "The measured step time is of {} of the log, from step {}. {warning}: give a log with at least {} rows of steps.",
+        rows(regular.len()),
+        first.step,
+        MIN_ROWS + 1
+    ))
+}
+
+/// States the most frequent origin of step times that the log does not print.
+fn origin_of(points: &[&RunPoint]) -> String {
+    let count = |origin| points.iter().filter(|point| point.step_s_origin == origin).count();
+    let origin = points.iter().map(|point| point.step_s_origin).max_by_key(|&origin| count(origin)).flatten();
+    origin.map_or_else(String::new, |origin| format!(" Their step time is the {}.", origin.name()))
+}
+
+/// Fewest regular rows whose median is not doubted.
+const MIN_ROWS: usize = 3;
+
 /// Relative difference of the medians of two parts from which on one median for both says little.
 const PARTS_DIFFER: f64 = 0.10;
 
@@ -82,6 +137,30 @@ fn parts_note(sifted: &Sifted) -> Option<String> {
     })
 }
 
+/// A reserved memory this far outside the 80 % interval is not an error of the prediction.
+const MEMORY_TOLERANCE: f64 = 1.1;
+
+/// Compares the memory of the log with the 80 % interval of the reserved memory. Allocated memory is less than reserved memory.
+fn memory_note(predictions: &[Prediction], points: &[&RunPoint]) -> Option<String> {
+    let band = &predictions.iter().find(|prediction| prediction.quantity == Quantity::Memory)?.band;
+    let peak =
+        |metric: fn(&RunPoint) -> Option<f64>| points.iter().filter_map(|point| metric(point)).max_by(f64::total_cmp);
+    let (reserved, allocated) = (peak(|point| point.reserved_gib), peak(|point| point.memory_gib));
+    let is_low = reserved.is_some_and(|gib| gib * MEMORY_TOLERANCE < band.low);
+    let gib = reserved.or(allocated).filter(|gib| is_low || *gib > MEMORY_TOLERANCE * band.high)?;
+    let kind = if reserved.is_some() { "reserved" } else { "allocated" };
+    let (side, causes) = if is_low {
+        ("below", "more recomputation, a smaller microbatch, more sharding or offloading")
+    } else {
+        ("above", "less recomputation, a larger microbatch, less sharding or separate attention kernels")
+    };
+    Some(format!(
+        "The log states {gib:.1}\u{202f}GiB of {kind} memory, {side} the 80\u{202f}% interval of the plan ({:.1} to {:.1}\u{202f}GiB). The run \
+         can have {causes} than the configuration: then its step time differs too.",
+        band.low, band.high
+    ))
+}
+
 /// The layouts of run and plan, where they differ.
 fn layout_note(job: &JobComparison) -> Option<String> {
     let check = job.checks.iter().find(|check| check.agreement == Agreement::OtherLayout)?;
@@ -90,7 +169,11 @@ fn layout_note(job: &JobComparison) -> Option<String> {
 
 /// Describes the formula for the TFLOP/s in a log.
 fn formula_note(job: &JobComparison) -> String {
+    let flops = job.checks.iter().find(|check| check.quantity == JobQuantity::FlopsPerStep);
     match job.formulas.as_slice() {
+        [] if flops.is_none_or(|check| check.measured.is_none()) => {
+            "The formula of the TFLOP/s of the log is not checked: this needs a step time that does not follow from the plan.".to_owned()
+        }
         [] => "No known formula gives the TFLOP/s of the log for this model: its trainer counts other operations."
             .to_owned(),
         [formula] => {
@@ -114,8 +197,15 @@ pub(super) fn selected_points<'a>(points: &'a [RunPoint], sifted: &Sifted, segme
     sifted.regular.iter().map(|&index| &points[index]).filter(is_in_segment).collect()
 }
 
+/// Separates regular steps from outliers. Where the global batch size changes, steps with another size than the last one have no
+/// time to compare.
 pub(super) fn sifted(points: &[RunPoint]) -> Sifted {
-    let step = |point: &RunPoint| Step { segment: point.segment, step: point.step, seconds: point.step_s };
+    let changing = batches::changing(points);
+    let step = |point: &RunPoint| Step {
+        segment: point.segment,
+        step: point.step,
+        seconds: point.step_s.filter(|_| batches::is_last(&changing, point)),
+    };
     sift(&points.iter().map(step).collect::<Vec<_>>())
 }
 
@@ -148,13 +238,14 @@ fn segments(sifted: &Sifted) -> Vec<SegmentSummary> {
     sifted.segments.iter().map(summary).collect()
 }
 
-/// Predicts each quantity with its band, and adds the median of the points. `flops` is the ratio
+/// Predicts each quantity with its band, and adds the median of the selected points. Memory that only other points of the part have is
+/// used too: Megatron-LM prints it once, in the warm-up. `flops` is the ratio
 /// between the log's operation count and the plan's.
 fn predictions(
     scenario: &Scenario,
     planned: &Planned,
     batches: &[BatchSummary],
-    selected: &[&RunPoint],
+    (selected, in_part): (&[&RunPoint], &[&RunPoint]),
     flops: f64,
 ) -> Vec<Prediction> {
     let metrics = &planned.metrics;
@@ -172,6 +263,10 @@ fn predictions(
     let values = |metric: &dyn Fn(&RunPoint) -> Option<f64>| -> Vec<f64> {
         selected.iter().filter_map(|point| metric(point)).filter(|value| value.is_finite()).collect()
     };
+    let mut allocated = values(&|point| point.memory_gib);
+    if allocated.is_empty() {
+        allocated.extend(in_part.iter().filter_map(|point| point.memory_gib).max_by(f64::total_cmp));
+    }
     let devices = f64::from(scenario.cluster.devices());
     let job_rate =
         |point: &RunPoint| point.tokens_per_s.or_else(|| point.tokens_per_s_per_device.map(|rate| rate * devices));
@@ -209,7 +304,7 @@ fn predictions(
             spread("iterations"),
             &values(&|point| point.tokens_per_s_per_device.or_else(|| point.tokens_per_s.map(|rate| rate / devices))),
         ),
-        prediction(Quantity::Memory, memory, memory_basis, &values(&|point| point.memory_gib)),
+        prediction(Quantity::Memory, memory, memory_basis, &allocated),
     ]
 }
 

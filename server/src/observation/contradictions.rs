@@ -1,10 +1,12 @@
 //! Values of a log that contradict each other.
 
-use api::run::{PhaseResidual, RunPoint};
+use api::run::{PhaseResidual, RunPoint, StepTimeOrigin};
 use planner::run_comparison::{Phase, median};
 use planner::utilisation::by_formula;
 
 use super::RunContext;
+use super::job::planned_job;
+use super::slow_ranks::SlowRanks;
 
 /// Ratio of two values above which they contradict each other. Logs round values, and timers are of the slowest rank.
 const TOLERANCE: f64 = 1.1;
@@ -33,7 +35,9 @@ pub(super) fn notes(context: &RunContext, selected: &[&RunPoint], phases: &[Phas
     }));
     notes.extend(utilisation(context, figure(|point| point.mfu), step_s));
     notes.extend(device_rate(context, step_s));
-    notes.extend(slow_rank(selected));
+    let samples = figure(|point| point.global_batch.map(|samples| samples as f64));
+    notes.extend(clock_rate(selected, samples, planned_job(context).samples_per_step()));
+    notes.extend(SlowRanks::find(selected, context).map(|slow| slow.note()));
     notes
 }
 
@@ -77,6 +81,28 @@ fn utilisation(context: &RunContext, logged: Option<f64>, step_s: Option<f64>) -
     })
 }
 
+/// Compares the time that the samples per second give with the time by the clock. The throughput timer of DeepSpeed runs from the
+/// forward pass to the optimizer step.
+fn clock_rate(selected: &[&RunPoint], samples: Option<f64>, planned: f64) -> Option<String> {
+    let batch = samples.unwrap_or(planned);
+    let times: Vec<(f64, f64)> = selected
+        .iter()
+        .filter(|point| point.step_s_origin == Some(StepTimeOrigin::Clock))
+        .filter_map(|point| Some((point.step_s?, batch / point.samples_per_s.filter(|rate| *rate > 0.0)?)))
+        .collect();
+    let clock_s = median(&times.iter().map(|(clock_s, _)| *clock_s).collect::<Vec<_>>())?;
+    let rate_s = median(&times.iter().map(|(_, rate_s)| *rate_s).collect::<Vec<_>>())?;
+    let whose = if samples.is_some() { "" } else { " of the plan" };
+    (clock_s > TOLERANCE * rate_s).then(|| {
+        format!(
+            "By the samples per second of the log, a step of the {batch:.0} samples{whose} takes {rate_s:.3}\u{202f}s; by the times \
+             of day it takes {clock_s:.3}\u{202f}s. {:.3}\u{202f}s per step are outside of what the trainer times: look for loading of \
+             data, evaluation and checkpoints.",
+            clock_s - rate_s
+        )
+    })
+}
+
 /// If a step time from tokens per second is far above the prediction, the rate can be per device.
 fn device_rate(context: &RunContext, step_s: Option<f64>) -> Option<String> {
     let devices = f64::from(context.scenario.scenario().cluster.devices());
@@ -93,30 +119,8 @@ fn device_rate(context: &RunContext, step_s: Option<f64>) -> Option<String> {
     })
 }
 
-/// Names the rank that is slower than the others in most steps, with its timers.
-fn slow_rank(selected: &[&RunPoint]) -> Option<String> {
-    let mut counts: Vec<(u32, &str, usize)> = Vec::new();
-    for phase in selected.iter().flat_map(|point| &point.phases) {
-        let Some(rank) = phase.slow_rank else { continue };
-        match counts.iter_mut().find(|(known, name, _)| (*known, *name) == (rank, phase.name.as_str())) {
-            Some((_, _, count)) => *count += 1,
-            None => counts.push((rank, &phase.name, 1)),
-        }
-    }
-    counts.retain(|(_, _, count)| 2 * count > selected.len());
-    let rank = counts.first()?.0;
-    let timers: Vec<&str> = counts.iter().filter(|(known, ..)| *known == rank).map(|(_, name, _)| *name).collect();
-    Some(format!(
-        "Rank {rank} is at least 10\u{202f}% slower than the median of the ranks in: {}. Compare its device with the \
-         others first.",
-        timers.join(", ")
-    ))
-}
-
 #[cfg(test)]
 mod tests {
-    use api::run::PhaseTime;
-
     use super::*;
 
     fn phase(phase: Phase, measured_s: f64) -> PhaseResidual {
@@ -132,15 +136,19 @@ mod tests {
         assert_eq!(long_reading(&phases[..2]), None);
     }
 
+    /// 128 samples at 32 samples per second take 4 s; a step takes 6 s by the clock.
     #[test]
-    fn the_slow_rank_is_named() {
-        let point = |slow_rank| RunPoint {
-            phases: vec![PhaseTime { name: "forward-compute".to_owned(), slow_rank, ..PhaseTime::default() }],
+    fn time_that_the_rate_leaves_out_is_stated() {
+        let point = |step_s: f64, origin| RunPoint {
+            step_s: Some(step_s),
+            step_s_origin: Some(origin),
+            samples_per_s: Some(32.0),
             ..RunPoint::default()
         };
-        let points = [point(Some(5)), point(Some(5)), point(Some(1))];
-        let note = slow_rank(&points.iter().collect::<Vec<_>>()).unwrap();
-        assert!(note.contains("Rank 5") && note.contains("forward-compute"), "{note}");
-        assert_eq!(slow_rank(&[&point(None), &point(Some(2))]), None);
+        let stalled = point(6.0, StepTimeOrigin::Clock);
+        let note = clock_rate(&[&stalled], None, 128.0).unwrap().replace('\u{202f}', " ");
+        assert!(note.contains("128 samples of the plan takes 4.000 s") && note.contains("2.000 s per step"), "{note}");
+        assert_eq!(clock_rate(&[&point(4.2, StepTimeOrigin::Clock)], None, 128.0), None);
+        assert_eq!(clock_rate(&[&point(6.0, StepTimeOrigin::Timers)], None, 128.0), None);
     }
 }

@@ -1,8 +1,8 @@
 //! Compares the job of a log with the job of a plan.
 
-use api::run::RunPoint;
+use api::run::{RunPoint, StepTimeOrigin};
 use ingest::log::JobSetup;
-use planner::run_comparison::{JobComparison, LoggedJob, PlannedJob, compare_jobs, median};
+use planner::run_comparison::{JobComparison, LoggedJob, PlannedJob, StepProducts, compare_jobs, median};
 
 use super::RunContext;
 use super::comparison::{selected_points, sifted};
@@ -63,10 +63,24 @@ fn logged_job(context: &RunContext, selected: &[&RunPoint], segment: Option<u32>
         let values: Vec<f64> = all.iter().filter_map(|point| metric(point)).filter(|value| value.is_finite()).collect();
         median(&values)
     };
+    // Times derived from the plan's tokens would always agree with the plan.
+    let step_s = |point: &RunPoint| point.step_s.filter(|_| !context.has_plan_step_times);
+    // The median of the products per step: rate and time are inverse, so the product of their medians is that of no step if
+    // steps differ.
+    let product = |rate: fn(&RunPoint) -> Option<f64>| figure(&|point| Some(rate(point)? * step_s(point)?));
+    let is_by_clock = |point: &&RunPoint| {
+        matches!(point.step_s_origin, Some(StepTimeOrigin::Clock | StepTimeOrigin::Elapsed)) && point.step_s.is_some()
+    };
+    let memory = |point: &RunPoint| point.memory_gib.into_iter().chain(point.reserved_gib).max_by(f64::total_cmp);
     LoggedJob {
-        // Times derived from the plan's tokens would always agree with the plan.
-        step_s: if context.has_plan_step_times { None } else { figure(&|point| point.step_s) },
-        // With a batch size warmup, the final size applies to almost all steps.
+        step_s: figure(&step_s),
+        per_step: StepProducts {
+            samples: product(|point| point.samples_per_s),
+            tokens: product(|point| point.tokens_per_s),
+            tokens_per_device: product(|point| point.tokens_per_s_per_device),
+            tflop_per_device: product(|point| point.tflops_per_device),
+        },
+        is_clock_step: all.iter().any(is_by_clock),
         global_batch: all
             .iter()
             .rev()
@@ -90,6 +104,8 @@ fn logged_job(context: &RunContext, selected: &[&RunPoint], segment: Option<u32>
         layout: setup.layout,
         device: setup.device,
         tflops_per_device: figure(&|point| point.tflops_per_device),
-        memory_gib: figure(&|point| point.memory_gib.into_iter().chain(point.reserved_gib).max_by(f64::total_cmp)),
+        // Megatron-LM prints the memory once, in the warm-up.
+        memory_gib: figure(&memory)
+            .or_else(|| context.points.iter().filter(is_in_segment).filter_map(memory).max_by(f64::total_cmp)),
     }
 }

@@ -8,12 +8,13 @@ use planner::engine::{PlanError, plan};
 use planner::fit::reference_planner;
 use planner::host::{Cancellation, Workers};
 use planner::outcome::PlanOutcome;
-use planner::run_comparison::Phase;
+use planner::run_comparison::{Phase, forward_contains_reading};
 use planner::scenario::{Scenario, ValidScenario};
 use planner::slowness::{self, Measured, PhaseGap};
 
-use super::comparison::sifted;
+use super::comparison::{selected_points, sifted};
 use super::contradictions::{long_reading, long_timer};
+use super::slow_ranks::SlowRanks;
 use super::{RunContext, Watched, compared, fill_step_times};
 use crate::live::log_points;
 
@@ -43,6 +44,9 @@ pub(crate) struct Log {
     /// Assumptions and problems of the import.
     notes: Vec<String>,
 }
+
+/// Start of the note that a log has no step time. It does not apply to step times that follow from the plan.
+const NO_STEP_TIME: &str = "No step time is read or derived";
 
 /// Fewest regular steps of a part that is compared alone.
 const MIN_PART_STEPS: usize = 3;
@@ -100,6 +104,9 @@ pub(crate) fn check_log(
     let Log { name, setups, mut points, mut notes } = log;
     let tokens: Vec<u64> = batches.iter().map(|batch| batch.tokens).collect();
     let filled = fill_step_times(&mut points, &tokens, valid.scenario().cluster.devices());
+    if filled.is_some() {
+        notes.retain(|note| !note.starts_with(NO_STEP_TIME));
+    }
     notes.extend(filled.clone());
     let part = last_part(&points);
     notes.extend(part.as_ref().map(|(_, note)| note.clone()));
@@ -115,7 +122,9 @@ pub(crate) fn check_log(
         has_plan_step_times: filled.is_some(),
         notes,
     };
-    let mut comparison = compared(&context, part.map(|(part, _)| part));
+    let segment = part.map(|(part, _)| part);
+    let slow = slow_ranks(&context, segment);
+    let mut comparison = compared(&context, segment);
     if measured_step(&comparison).is_none() {
         comparison.notes.push(
             "The log has no step time, and no rate or time of day that gives one, so no time is compared. Give the \
@@ -129,10 +138,22 @@ pub(crate) fn check_log(
         if let Some(read_s) = reading_s(&comparison) {
             slowness.add_reading_timer(valid.scenario(), read_s);
         }
+        if !comparison.phases.iter().all(|phase| forward_contains_reading(&phase.timers)) {
+            slowness.read_outside_timers();
+        }
         slowness.rank_by_phases(&phase_gaps(&comparison, slowness.measured_s));
+        if let Some(slow) = &slow {
+            slowness.rank_by_slow_ranks(slow.are_last_stage());
+        }
         slowness
     });
     Ok(LogCheck { slowness, comparison })
+}
+
+/// Returns the ranks that the timers of all ranks show as slow.
+fn slow_ranks(context: &RunContext, segment: Option<u32>) -> Option<SlowRanks> {
+    let sifted = sifted(&context.points);
+    SlowRanks::find(&selected_points(&context.points, &sifted, segment), context)
 }
 
 /// Returns the assumptions and problems of an import as sentences.
@@ -204,7 +225,11 @@ fn measured_step(comparison: &Comparison) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use planner::run_comparison::Band;
+    use api::run::StepTimeOrigin;
+    use planner::host::{NeverCancelled, SequentialWorkers};
+    use planner::run_comparison::{Agreement, Band, JobQuantity};
+    use planner::scenario::parse;
+    use planner::scenario::validate::NoDatasets;
 
     use super::*;
     use crate::observation::comparison::sifted;
@@ -222,6 +247,121 @@ mod tests {
         let short: Vec<RunPoint> = points(0, 1..20, 9.0).chain(points(1, 10..12, 6.0)).collect();
         assert_eq!(last_part(&short).map(|(part, _)| part), Some(0));
         assert_eq!(last_part(&two[..19]), None);
+    }
+
+    /// Compares points with Llama-3 8B on 8 H100: 16 sequences of 4,096 tokens per step.
+    fn checked(points: Vec<RunPoint>) -> LogCheck {
+        let document = serde_json::json!({
+            "schema": "scenario/1", "model": { "preset": "llama-3-8b" }, "cluster": { "preset": "h100", "nodes": 1 },
+            "workload": {
+                "samples": {
+                    "kind": "drawn", "text_tokens": { "kind": "constant", "value": 4096 },
+                    "images": { "kind": "constant", "value": 0 }
+                },
+                "global_batch": 16, "context_length": 4096, "packing": "single"
+            },
+            "training": { "recompute": "full" }, "layout": { "tensor": 2, "pipeline": 1, "microbatch": 1 },
+            "planners": ["1f1b"], "iterations": 1
+        });
+        let valid = ValidScenario::new(parse(&document.to_string()).unwrap(), &NoDatasets).unwrap();
+        let log = Log { name: "a.log".to_owned(), setups: vec![JobSetup::default()], points, notes: Vec::new() };
+        check_log(log, &valid, &SequentialWorkers, &NeverCancelled).unwrap()
+    }
+
+    fn steps(count: u64, point: impl Fn(u64) -> RunPoint) -> Vec<RunPoint> {
+        (1..=count).map(|step| RunPoint { step, ..point(step) }).collect()
+    }
+
+    fn job_check(found: &LogCheck, quantity: JobQuantity) -> (Agreement, Option<f64>) {
+        let check = found.comparison.job.checks.iter().find(|check| check.quantity == quantity).unwrap();
+        (check.agreement, check.measured)
+    }
+
+    fn has_note(found: &LogCheck, text: &str) -> bool {
+        found.comparison.notes.iter().any(|note| note.replace('\u{202f}', " ").contains(text))
+    }
+
+    #[test]
+    fn memory_of_the_warm_up_is_compared() {
+        let memory = |gib: f64| {
+            checked(steps(12, |step| RunPoint {
+                step_s: Some(if step == 1 { 9.0 } else { 3.0 }),
+                memory_gib: (step == 1).then_some(gib - 1.0),
+                reserved_gib: (step == 1).then_some(gib),
+                ..RunPoint::default()
+            }))
+        };
+        assert_eq!(job_check(&memory(93.0), JobQuantity::DeviceMemory), (Agreement::Different, Some(93.0)));
+        let large = memory(78.0);
+        assert_eq!(job_check(&large, JobQuantity::DeviceMemory), (Agreement::Same, Some(78.0)));
+        assert!(
+            has_note(&large, "78.0 GiB of reserved memory, above the 80 % interval"),
+            "{:?}",
+            large.comparison.notes
+        );
+        let small = memory(2.0);
+        assert!(
+            has_note(&small, "2.0 GiB of reserved memory, below the 80 % interval"),
+            "{:?}",
+            small.comparison.notes
+        );
+    }
+
+    /// 65,536 tokens in steps of 3 s or 12 s.
+    #[test]
+    fn a_stalling_loader_is_the_same_job() {
+        let found = checked(steps(41, |step| {
+            let step_s = if step % 2 == 0 { 3.0 } else { 12.0 };
+            RunPoint { step_s: Some(step_s), tokens_per_s: Some(65_536.0 / step_s), ..RunPoint::default() }
+        }));
+        let (agreement, tokens) = job_check(&found, JobQuantity::TokensPerStep);
+        assert!(agreement == Agreement::Same && (tokens.unwrap() - 65_536.0).abs() < 1e-6, "{tokens:?}");
+        assert!((found.slowness.unwrap().measured_s - 3.0).abs() < 1e-9);
+    }
+
+    /// By the rate a step takes 2 s, by the clock 6 s.
+    #[test]
+    fn time_outside_of_the_rate_is_the_same_job() {
+        let point = RunPoint {
+            step_s: Some(6.0),
+            step_s_origin: Some(StepTimeOrigin::Clock),
+            samples_per_s: Some(8.0),
+            ..RunPoint::default()
+        };
+        let found = checked(steps(12, |_| point.clone()));
+        assert_eq!(job_check(&found, JobQuantity::GlobalBatch), (Agreement::NotChecked, None));
+        assert!(
+            has_note(&found, "4.000 s per step are outside of what the trainer times"),
+            "{:?}",
+            found.comparison.notes
+        );
+        assert!(has_note(&found, "medians over 11 rows of the log") && has_note(&found, "difference of times of day"));
+    }
+
+    #[test]
+    fn few_rows_are_stated() {
+        let rows = |count: u64| {
+            checked(steps(count, |step| RunPoint { step_s: Some(9.0 / step as f64), ..RunPoint::default() }))
+        };
+        let one = rows(1);
+        assert!(has_note(&one, "is of 1 row of the log, from step 1. It can contain"), "{:?}", one.comparison.notes);
+        let two = rows(2);
+        assert!(has_note(&two, "is of 1 row of the log, from step 2. The steps after"), "{:?}", two.comparison.notes);
+        assert!((two.slowness.unwrap().measured_s - 4.5).abs() < 1e-9);
+    }
+
+    /// Step times that follow from the tokens of the plan cannot check the operations.
+    #[test]
+    fn the_formula_is_not_checked_without_step_times() {
+        let point =
+            RunPoint { tokens_per_s_per_device: Some(2000.0), tflops_per_device: Some(100.0), ..RunPoint::default() };
+        let found = checked(steps(12, |_| point.clone()));
+        assert!(
+            has_note(&found, "The formula of the TFLOP/s of the log is not checked"),
+            "{:?}",
+            found.comparison.notes
+        );
+        assert!(!has_note(&found, "No known formula"));
     }
 
     #[test]

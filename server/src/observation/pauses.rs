@@ -26,11 +26,11 @@ pub(super) fn note(points: &[RunPoint], sifted: &Sifted, segment: Option<u32>) -
     let mut sums = Sums::default();
     for part in parts {
         let median_s = part.median_s?;
-        let is_kept = |index: &usize| {
-            let warm_up = |it: &planner::run_comparison::OutlierStep| it.index == *index && it.reason == Reason::WarmUp;
-            points[*index].segment == part.segment && !sifted.outliers.iter().any(warm_up)
-        };
-        let timed: Vec<&RunPoint> = (0..points.len()).filter(is_kept).map(|index| &points[index]).collect();
+        let slow_or_fast = sifted.outliers.iter().filter(|it| it.reason != Reason::WarmUp).map(|it| it.index);
+        let mut kept: Vec<usize> = sifted.regular.iter().copied().chain(slow_or_fast).collect();
+        kept.retain(|&index| points[index].segment == part.segment);
+        kept.sort_unstable();
+        let timed: Vec<&RunPoint> = kept.into_iter().map(|index| &points[index]).collect();
         sums = add(sums, &timed, median_s);
     }
     let Sums { steps, stepped_s, slow_s, between_s } = sums;

@@ -18,7 +18,19 @@ fn percent(share: f64) -> String {
 pub(super) fn times(ranks: &[TraceTimes]) -> String {
     let line = |rank: &TraceTimes| {
         let total = rank.phases.iter().find(|phase| phase.phase == "total").map_or(0, |phase| phase.time_ns);
-        format!("{}, rank {}: {} on the device, {} steps", rank.name, rank.rank, ms(total), rank.steps.len())
+        let steps = match rank.steps.len() {
+            0 => "no steps".to_owned(),
+            count => {
+                let sum_ns = rank.steps.iter().map(|step| step.time_ns).sum();
+                format!("{count} steps, {} in sum with the idle time after their last kernel", ms(sum_ns))
+            }
+        };
+        format!(
+            "{}, rank {}: {} from the first kernel to the end of the last; {steps}",
+            rank.name,
+            rank.rank,
+            ms(total)
+        )
     };
     joined(ranks.iter().map(line).collect(), &[])
 }

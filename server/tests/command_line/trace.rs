@@ -35,7 +35,10 @@ fn traces_are_summed_up_and_compared() {
     let [before, after, slow] = [("rank0.json", 40), ("rank1.json", 45), ("rank-2.json", 70)]
         .map(|(name, compute)| rank(folder.path(), name, compute));
     let text = output(&[&before]);
-    assert!(text.starts_with("rank0.json, rank 0: 0.185 ms on the device, 2 steps\n"), "{text}");
+    assert!(
+        text.starts_with("rank0.json, rank 0: 0.185 ms from the first kernel to the end of the last; 2 steps, "),
+        "{text}"
+    );
     assert!(text.contains("Kernels, longest first") && text.contains("Phases, times in ms"), "{text}");
 
     let text = output(&["--compare", &before, &after]);

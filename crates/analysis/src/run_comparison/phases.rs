@@ -78,6 +78,12 @@ const CONTAINING: [(&str, &[&str]); 3] = [
     ("backward-gather-model-params", &["params-all-gather"]),
 ];
 
+/// Whether the forward timer of a log contains the reading of batches. The engine of DeepSpeed starts its timer after the batch is
+/// read.
+pub fn forward_contains_reading(timers: &[String]) -> bool {
+    !timers.iter().any(|timer| deepspeed::is_forward(timer))
+}
+
 /// A timer value for a step.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Timed<'a> {

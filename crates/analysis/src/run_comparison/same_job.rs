@@ -10,6 +10,7 @@ mod device;
 mod layout;
 mod planned;
 mod precision;
+mod rates;
 mod stated;
 #[cfg(test)]
 mod tests;
@@ -21,6 +22,7 @@ pub use layout::StatedLayout;
 pub use planned::PlannedJob;
 pub(crate) use planned::product_peak_tflops;
 pub use precision::{BaseFormat, StatedPrecision};
+pub use rates::StepProducts;
 
 use serde::{Deserialize, Serialize};
 
@@ -45,6 +47,11 @@ const FLOPS_NEAR: f64 = 0.10;
 pub struct LoggedJob {
     /// Step time in seconds.
     pub step_s: Option<f64>,
+    /// Rates times the step time.
+    pub per_step: StepProducts,
+    /// True if step times are differences of times of day. They contain time between the steps, which rates of trainers can leave
+    /// out.
+    pub is_clock_step: bool,
     /// Stated global batch size in samples.
     pub global_batch: Option<f64>,
     /// Samples per second, whole job.
@@ -278,37 +285,6 @@ impl JobComparison {
     }
 }
 
-impl LoggedJob {
-    /// Returns samples per step, and whether the log states them.
-    fn samples(&self) -> Option<(f64, bool)> {
-        self.global_batch
-            .map(|samples| (samples, true))
-            .or_else(|| Some((self.samples_per_s? * self.step_s?, false)))
-            .filter(|(samples, _)| is_positive(*samples))
-    }
-
-    /// Devices of the job as a whole number, if the log states them or prints both rates of tokens. Rates have three digits, so a ratio
-    /// near the planned number is that number.
-    fn devices(&self, planned: f64) -> Option<f64> {
-        let ratio = || Some(self.tokens_per_s? / self.tokens_per_s_per_device?);
-        let devices = self.devices.or_else(ratio).filter(|devices| is_positive(*devices))?;
-        let is_near = |candidate: f64| (devices / candidate - 1.0).abs() <= DEVICES_TOLERANCE;
-        if self.devices.is_none() && is_near(planned) {
-            return Some(planned);
-        }
-        Some(devices.round().max(1.0)).filter(|integer| is_near(*integer))
-    }
-
-    /// Returns tokens per step. A rate per device is multiplied by `devices`. Without a rate,
-    /// returns samples times the stated sequence length.
-    fn tokens(&self, devices: f64) -> Option<f64> {
-        let rate = self.tokens_per_s.or_else(|| self.tokens_per_s_per_device.map(|rate| rate * devices));
-        let by_rate = rate.zip(self.step_s).map(|(rate, step_s)| rate * step_s);
-        let by_length = || Some(self.samples()?.0 * self.sequence_length?);
-        by_rate.or_else(by_length).filter(|tokens| is_positive(*tokens))
-    }
-}
-
 /// Compares the job of a log with that of a plan.
 pub fn compare_jobs(log: &LoggedJob, plan: &PlannedJob) -> JobComparison {
     let devices = log.devices(plan.devices);
@@ -343,6 +319,10 @@ fn check_samples(log: &LoggedJob, plan: &PlannedJob) -> JobCheck {
     };
     let tolerance = if is_stated { 0.5 / measured } else { SAMPLES_TOLERANCE };
     let agrees = plan.batch_sizes().any(|(min, max)| is_within(measured, min, max, tolerance));
+    let is_above = plan.batch_sizes().all(|(_, max)| measured > max);
+    if !is_stated && !agrees && log.is_clock_step && is_above {
+        return not_checked(quantity, plan.samples_per_step(), rates::ABOVE_BY_CLOCK);
+    }
     let derivation = if is_stated { "stated by the log" } else { "samples per second x step time" };
     let grows = "Step time, tokens per second and operations of a step grow with the batch.";
     let (unit, advice) = if plan.has_a_sample_per_sequence() {
@@ -367,7 +347,7 @@ const OTHER_LENGTH: &str = "A step of another length: batch size, context length
 
 fn check_tokens(log: &LoggedJob, plan: &PlannedJob, devices: Option<f64>) -> JobCheck {
     let quantity = JobQuantity::TokensPerStep;
-    let Some(measured) = log.tokens(devices.unwrap_or(plan.devices)) else {
+    let Some((measured, is_by_rate)) = log.tokens(devices.unwrap_or(plan.devices)) else {
         return not_checked(
             quantity,
             plan.tokens.mean,
@@ -378,12 +358,17 @@ fn check_tokens(log: &LoggedJob, plan: &PlannedJob, devices: Option<f64>) -> Job
     // Some frameworks include padding tokens.
     let padded = is_within(measured, plan.padded_tokens.min, plan.padded_tokens.max, TOKENS_TOLERANCE);
     let derivation = match (log.tokens_per_s, log.tokens_per_s_per_device, devices) {
+        _ if !is_by_rate => "global batch size x sequence length",
         (Some(_), ..) => "tokens per second x step time",
         (None, Some(_), Some(_)) => "tokens per second and device x devices x step time",
         (None, Some(_), None) => "tokens per second and device x devices of the plan x step time",
         (None, None, _) => "global batch size x sequence length",
     };
     let agrees = spread || padded;
+    let is_above = measured > plan.tokens.max.max(plan.padded_tokens.max);
+    if is_by_rate && !agrees && log.is_clock_step && is_above {
+        return not_checked(quantity, plan.tokens.mean, rates::ABOVE_BY_CLOCK);
+    }
     let is_per_device = log.tokens_per_s.is_some()
         && is_within(measured * plan.devices, plan.tokens.min, plan.tokens.max, TOKENS_TOLERANCE);
     let per_device = if is_per_device { " The tokens per second of the log can be per device." } else { "" };
@@ -419,13 +404,17 @@ fn check_devices(plan: &PlannedJob, devices: Option<f64>) -> JobCheck {
 fn check_flops(log: &LoggedJob, plan: &PlannedJob, devices: f64, is_stated: bool) -> (JobCheck, Vec<FlopFormula>) {
     let quantity = JobQuantity::FlopsPerStep;
     let planned = plan.model_flops();
-    let measured = log.tflops_per_device.zip(log.step_s).map(|(rate, step)| rate * 1e12 * devices * step);
+    let measured = log.flop_per_device().map(|flop| flop * devices);
     let Some(measured) = measured.filter(|flops| is_positive(*flops)) else {
         return (not_checked(quantity, planned, "the log states no TFLOP/s, or no step time"), Vec::new());
     };
     let near = formulas_near(&plan.flops, measured, FLOPS_NEAR);
     let samples = log.samples().map(|(samples, _)| samples / plan.samples_per_step());
     let per_sample = samples.map(|ratio| formulas_near(&plan.flops, measured / ratio, FLOPS_NEAR)).unwrap_or_default();
+    let is_above = plan.flops.iter().all(|step| step.flops < measured);
+    if near.is_empty() && per_sample.is_empty() && log.is_clock_step && is_above {
+        return (not_checked(quantity, planned, rates::ABOVE_BY_CLOCK), Vec::new());
+    }
     let text = if per_sample.is_empty() {
         "Another model, context length or number of devices: no known formula gives this figure for the plan's model."
     } else {

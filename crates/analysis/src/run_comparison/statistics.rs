@@ -12,8 +12,17 @@ const MIN_DEVIATION: f64 = 0.002;
 /// Maximum number of warm-up steps at the start of a segment, while allocators, compilers and
 /// caches settle.
 const WARM_UP: usize = 10;
-/// Minimum number of timed steps per segment to exclude the first step unconditionally.
-const MIN: usize = 3;
+/// Minimum number of timed steps per segment to exclude the first step unconditionally. With two, the second one is nearer to a
+/// regular step: the first contains compilation and warm-up.
+const MIN: usize = 2;
+/// Minimum number of timed steps in which two kinds are looked for.
+const MIN_KINDS: usize = 8;
+/// Smallest share of each of two kinds of steps. With less than that, the median and the deviations are those of one kind.
+const KIND_SHARE: f64 = 0.4;
+/// Smallest distance of two kinds of steps, relative to the faster one.
+const KIND_DISTANCE: f64 = 0.1;
+/// Smallest number of changes between the two kinds in the order of the steps. A run that becomes slower once has one.
+const KIND_CHANGES: usize = 4;
 
 /// A logged step.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -96,7 +105,8 @@ pub fn median(values: &[f64]) -> Option<f64> {
 
 /// Separates regular steps from outliers, per segment. The first timed step of a segment is
 /// warm-up, as are the next steps while they are far too slow. Among the other steps, those with a
-/// distance to the median of more than five median absolute deviations are outliers.
+/// distance to the median of more than five median absolute deviations are outliers. If about every
+/// second step takes longer, the median is that of the others.
 pub fn sift(steps: &[Step]) -> Sifted {
     let mut sifted = Sifted::default();
     // Segments by order of appearance, each with its step indices.
@@ -130,13 +140,38 @@ pub fn sift(steps: &[Step]) -> Sifted {
     sifted
 }
 
+/// Median absolute deviation, at least that of clocks and printed digits.
+fn deviation(times: &[f64], centre: f64) -> f64 {
+    let distances: Vec<f64> = times.iter().map(|seconds| (seconds - centre).abs()).collect();
+    median(&distances).unwrap_or(0.0).max(MIN_DEVIATION * centre)
+}
+
+/// Returns the times of the faster kind if about half of the steps, throughout the run, take longer by a similar time, for example
+/// because every second step waits for data. The median over both kinds would be the time of no step.
+fn faster_kind(times: &[f64]) -> Option<Vec<f64>> {
+    if times.len() < MIN_KINDS {
+        return None;
+    }
+    let mut sorted = times.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let least = (KIND_SHARE * times.len() as f64).ceil() as usize;
+    let gap = |cut: usize| sorted[cut] - sorted[cut - 1];
+    let cut = (least..=times.len() - least).max_by(|&a, &b| gap(a).total_cmp(&gap(b)))?;
+    let (fast, slow) = sorted.split_at(cut);
+    let spread = |kind: &[f64]| median(kind).map_or(f64::INFINITY, |centre| deviation(kind, centre));
+    let changes = times.windows(2).filter(|pair| (pair[0] < slow[0]) != (pair[1] < slow[0])).count();
+    let is_apart = gap(cut) > KIND_DISTANCE * fast[cut - 1] && gap(cut) > FAR * spread(fast).max(spread(slow));
+    (is_apart && changes >= KIND_CHANGES).then(|| fast.to_vec())
+}
+
 /// Classifies the timed steps of one segment.
 fn sort_out(timed: &[(usize, f64)], sifted: &mut Sifted) {
     let behind_first = usize::from(timed.len() >= MIN);
     let times: Vec<f64> = timed[behind_first..].iter().map(|(_, seconds)| *seconds).collect();
-    let Some(centre) = median(&times) else { return };
-    let distances: Vec<f64> = times.iter().map(|seconds| (seconds - centre).abs()).collect();
-    let deviation = median(&distances).unwrap_or(0.0).max(MIN_DEVIATION * centre);
+    let faster = faster_kind(&times);
+    let regular = faster.as_deref().unwrap_or(&times);
+    let Some(centre) = median(regular) else { return };
+    let deviation = deviation(regular, centre);
     let mut warming = true;
     for (position, &(index, seconds)) in timed.iter().enumerate() {
         let deviations = (seconds - centre) / deviation;

@@ -71,8 +71,25 @@ fn short_runs_have_no_outliers() {
         sift(&[Step { segment: 0, step: 4, seconds: None }, Step { segment: 0, step: 5, seconds: Some(f64::NAN) }]);
     assert!(untimed.regular.is_empty() && untimed.outliers.is_empty());
     assert_eq!((untimed.segments[0].points, untimed.segments[0].median_s), (2, None));
-    // With two steps, the outlier is ambiguous.
-    assert_eq!(sift(&steps(&[3.0, 1.0])).regular, [0, 1]);
+    // Of two steps, the first contains the warm-up. One step is all there is.
+    assert_eq!(sift(&steps(&[3.0, 1.0])).regular, [1]);
+    assert_eq!(sift(&steps(&[3.0])).regular, [0]);
+}
+
+/// Every second step waits 4 s. The second step of the warm-up takes a time between both.
+#[test]
+fn the_faster_of_two_kinds_of_steps_is_regular() {
+    let half = |step: u32| if step.is_multiple_of(2) { 3.0 } else { 7.0 } + 0.01 * f64::from(step % 3);
+    let warm: Vec<f64> = [20.0, 5.0].into_iter().chain((0..40).map(half)).collect();
+    let sifted = sift(&steps(&warm));
+    assert_eq!(sifted.segments[0].median_s, Some(3.01));
+    let slow = sifted.outliers.iter().filter(|outlier| outlier.reason == Reason::Slow).count();
+    assert_eq!((sifted.regular.len(), slow), (20, 20));
+    // A run that becomes slower once keeps its median, and noise is one kind.
+    let changed: Vec<f64> = (0..42).map(|step| if step < 20 { 3.0 } else { 7.0 }).collect();
+    assert_eq!(sift(&steps(&changed)).segments[0].median_s, Some(7.0));
+    let noise: Vec<f64> = (0..40).map(|step| 3.0 + 0.02 * f64::from(step * 7 % 11)).collect();
+    assert!(sift(&steps(&noise)).outliers.iter().all(|outlier| outlier.reason == Reason::WarmUp));
 }
 
 /// Predictions from 8 to 12 s with an interval of 0.9 to 1.2 times the prediction.

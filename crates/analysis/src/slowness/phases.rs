@@ -15,6 +15,10 @@ const LATE: f64 = 0.25;
 const MIN_MATCH: f64 = 0.5;
 /// Smallest share of the gap of a phase that a cause of it changes.
 const MIN_CHANGE: f64 = 0.1;
+/// Field of a cause with other layers on the stages.
+const LAYERS: &str = "/layers_per_stage";
+/// Field of a cause with slower devices.
+const CLOCKS: &str = "/cluster/device/peak_tflops";
 /// Name of the part of the step that no compared timer measures.
 const UNTIMED: &str = "time outside the compared timers";
 
@@ -70,6 +74,28 @@ impl Slowness {
         });
         let missed = |cause: &Cause| (cause.explains_s - gap_s).abs();
         self.causes.sort_by(|a, b| missed(a).total_cmp(&missed(b)));
+    }
+
+    /// Moves the effect of slow reading out of the timed phases, for logs whose forward timer does not contain it.
+    pub fn read_outside_timers(&mut self) {
+        for cause in self.causes.iter_mut().filter(|cause| cause.is_reading()) {
+            cause.phases.clear();
+        }
+    }
+
+    /// Uses the timers of all ranks, of which some are slow, to order the causes of a slower run. A slow device is first, unless
+    /// the slow ranks are the last pipeline stage: then its layers are. Other stages and devices contradict more layers on the
+    /// last stage.
+    pub fn rank_by_slow_ranks(&mut self, are_last_stage: bool) {
+        let is_of = |cause: &Cause, pointer: &str| cause.fields.iter().any(|field| field.pointer == pointer);
+        if !are_last_stage {
+            let (layers, others): (Vec<Cause>, Vec<Cause>) =
+                std::mem::take(&mut self.causes).into_iter().partition(|cause| is_of(cause, LAYERS));
+            self.contradicted.extend(layers.into_iter().map(|cause| cause.title));
+            self.causes = others;
+        }
+        let first = if are_last_stage { LAYERS } else { CLOCKS };
+        self.causes.sort_by_key(|cause| !is_of(cause, first));
     }
 
     /// Compares the causes of a slower run with the timed phases, which do not overlap. The rest of the gap is in the

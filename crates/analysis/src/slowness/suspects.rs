@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::fit::FieldChange;
 use advice::Advice;
-use planscope_core::training::{AttentionKernel, Precision, Recompute};
+use planscope_core::training::{AttentionKernel, Execution, Precision, Recompute};
 use planscope_plan::scenario::Scenario;
 
 /// A property in several degrees, mildest first.
@@ -131,6 +131,14 @@ fn settings(scenario: &Scenario, advice: Advice) -> Vec<Suspect> {
             "attention in separate kernels instead of a fused kernel",
             &[("/training/attention", json!(AttentionKernel::Unfused))],
             "Look for softmax kernels between two products in a profiler trace.",
+        ));
+    }
+    if matches!(training.execution, Some(Execution::Compiled | Execution::CudaGraph)) {
+        all.push(single(
+            "memory-bound operators in separate kernels: not compiled, or fused kernels not active",
+            &[("/training/execution", json!(Execution::Eager))],
+            "Look for graph breaks and repeated compilation in the log (TORCH_LOGS=graph_breaks,recompiles), and for many short \
+             elementwise kernels in a profiler trace.",
         ));
     }
     if training.recompute != Recompute::Full {

@@ -2,6 +2,7 @@ use serde_json::json;
 
 use super::*;
 use planscope_core::host::{NeverCancelled, SequentialWorkers};
+use planscope_core::training::{Execution, Framework};
 use planscope_core::workload::Packing;
 use planscope_plan::scenario::parse;
 use planscope_plan::scenario::validate::NoDatasets;
@@ -110,6 +111,70 @@ fn degrees_between_those_of_the_grid_are_simulated() {
         assert!((cause.explains_s / gap - 1.0).abs() < 0.2, "{cause:?} {gap}");
         assert!(found.too_large.iter().all(|title| !title.contains("clocks") && !title.contains("GB/s")), "{found:?}");
     }
+}
+
+/// A compiled job that runs eager kernels has this cause; a job that is not compiled has not.
+#[test]
+fn missing_compilation_is_a_cause() {
+    let compiled = |execution: Option<Execution>| {
+        let mut scenario = valid(50.0).scenario().clone();
+        scenario.training.framework = Framework::Torchtitan;
+        scenario.training.execution = execution;
+        ValidScenario::new(scenario, &NoDatasets).unwrap()
+    };
+    let eager_s = predicted_s(&compiled(Some(Execution::Eager)));
+    let causes = |execution| {
+        let measured = Measured::StepS(eager_s.max(1.05 * predicted_s(&compiled(execution))));
+        explain(&compiled(execution), measured, &SequentialWorkers, &NeverCancelled).unwrap().causes
+    };
+    let is_compilation = |cause: &&Cause| cause.title.contains("not compiled");
+    let found = causes(Some(Execution::Compiled));
+    let cause = found.iter().find(is_compilation).unwrap_or_else(|| panic!("{found:?}"));
+    assert!((cause.iteration_s / eager_s - 1.0).abs() < 1e-9, "{cause:?}");
+    assert_eq!(causes(Some(Execution::Eager)).iter().find(is_compilation), None);
+}
+
+/// The forward timer of DeepSpeed does not contain the reading: a late forward pass contradicts it.
+#[test]
+fn reading_outside_the_timers_does_not_explain_a_late_forward_pass() {
+    let measured_s = 1.5 * predicted_s(&valid(50.0));
+    let found = explained(Measured::StepS(measured_s));
+    let late = [gap(Phase::Forward, measured_s - found.predicted_s), gap(Phase::Backward, 0.0)];
+    let is_read = |slowness: &Slowness| slowness.causes.iter().any(Cause::is_reading);
+    let mut inside = found.clone();
+    inside.rank_by_phases(&late);
+    let mut outside = found.clone();
+    outside.read_outside_timers();
+    outside.rank_by_phases(&late);
+    assert!(is_read(&inside) && !is_read(&outside), "{outside:?}");
+    assert!(outside.contradicted.iter().any(|title| title.contains("reading of data")), "{outside:?}");
+}
+
+/// A cause that changes one field.
+fn cause_of(pointer: &str) -> Cause {
+    Cause {
+        title: pointer.to_owned(),
+        fields: vec![FieldChange { pointer: pointer.to_owned(), value: json!(1) }],
+        iteration_s: 2.0,
+        explains_s: 1.0,
+        confirm: String::new(),
+        phases: Vec::new(),
+    }
+}
+
+/// One slow rank contradicts uneven stages; a slow last stage does not.
+#[test]
+fn slow_ranks_order_the_causes() {
+    let mut found = explained(Measured::StepS(0.9 * predicted_s(&valid(50.0))));
+    found.causes =
+        ["/layers_per_stage", "/cluster/inter_node/gb_per_s", "/cluster/device/peak_tflops"].map(cause_of).to_vec();
+    let titles = |slowness: &Slowness| slowness.causes.iter().map(|cause| cause.title.clone()).collect::<Vec<_>>();
+    let mut device = found.clone();
+    device.rank_by_slow_ranks(false);
+    assert_eq!(titles(&device), ["/cluster/device/peak_tflops", "/cluster/inter_node/gb_per_s"]);
+    assert_eq!(device.contradicted, ["/layers_per_stage"]);
+    found.rank_by_slow_ranks(true);
+    assert_eq!(titles(&found)[0], "/layers_per_stage");
 }
 
 fn gap(phase: Phase, seconds: f64) -> PhaseGap<'static> {

@@ -3,7 +3,10 @@
 //! A collective that needs all ranks ends on all of them at the same time. So the rank with the
 //! shortest kernel arrives last, and every other rank waits for the difference between its kernel
 //! and the shortest. This needs no common clock. Clocks are aligned on the ends for the common axis.
+//! If the last rank waited itself in an earlier collective, the wait goes back to the rank that it
+//! waited for.
 
+mod attribution;
 mod clocks;
 mod matching;
 mod straggler;
@@ -57,10 +60,11 @@ pub struct RankWait {
     pub idle_ns: u64,
     /// Time in collectives before the last rank arrives.
     pub waited_ns: u64,
-    /// Sum of the waits of other ranks in collectives in which this rank arrives last.
+    /// Sum of the waits that go back to this rank: it arrives last because of its own time, not because
+    /// it waited in an earlier collective.
     pub caused_ns: u64,
-    /// Sum of the times between the second-last arrival and its own in these collectives: the wait
-    /// that ends if only this rank becomes faster.
+    /// Sum of the times between the second-last arrival and its own in collectives in which it arrives
+    /// last: the wait that ends if only this rank becomes faster.
     pub late_ns: u64,
     /// Number of collectives in which this rank arrives last.
     pub last: u64,
@@ -233,11 +237,21 @@ pub fn ranks(recorded: &[Recorded], longest: usize) -> Result<RankReport, RanksE
     }
     let common = common_steps(&recorded);
     let occurrences: Vec<Occurrence> = matched.iter().map(|matched| occurrence(matched, &recorded)).collect();
-    let steps = steps(&occurrences);
+    let causes = attribution::attributed(&recorded, &matched, &clocks);
+    let attributed: Vec<Attributed<'_>> = occurrences
+        .iter()
+        .zip(causes)
+        .map(|(occurrence, causes)| Attributed {
+            occurrence,
+            causes: causes.into_iter().map(|(rank, ns)| (recorded[rank].rank, ns)).collect(),
+        })
+        .collect();
+    let steps = steps(&attributed);
+    let groups = groups(&attributed);
     let ranks: Vec<RankWait> = recorded
         .iter()
         .zip(&clocks.offset_ns)
-        .map(|(rank, clock)| rank_wait(rank, *clock, &common, &occurrences, &steps))
+        .map(|(rank, clock)| rank_wait(rank, *clock, &common, &attributed, &steps))
         .collect();
     let straggler = straggler::find(&recorded, &ranks, &common, occurrences.len() as u64, steps.len() as u64);
     if straggler.is_none() {
@@ -246,7 +260,7 @@ pub fn ranks(recorded: &[Recorded], longest: usize) -> Result<RankReport, RanksE
     let mut report = RankReport {
         straggler,
         ranks,
-        groups: groups(&occurrences),
+        groups,
         steps,
         collectives: occurrences.len() as u64,
         wait_ns: occurrences.iter().map(|occurrence| occurrence.wait_ns).sum(),
@@ -291,42 +305,52 @@ fn occurrence(matched: &Matched, recorded: &[&Recorded]) -> Occurrence {
     }
 }
 
-/// Returns the rank that causes the longest wait, and this wait.
-fn most<'o>(occurrences: impl Iterator<Item = &'o Occurrence>) -> (u32, u64) {
+/// A collective with the waits by the rank that causes them, in ns.
+struct Attributed<'o> {
+    occurrence: &'o Occurrence,
+    causes: BTreeMap<u32, u64>,
+}
+
+/// Returns the rank that causes the longest wait, and this wait. Without waits it is a rank that arrives last.
+fn most(attributed: &[&Attributed<'_>]) -> (u32, u64) {
     let mut caused: BTreeMap<u32, u64> = BTreeMap::new();
-    for occurrence in occurrences {
-        *caused.entry(occurrence.last).or_default() += occurrence.wait_ns;
+    for collective in attributed {
+        caused.entry(collective.occurrence.last).or_default();
+        for (&rank, ns) in &collective.causes {
+            *caused.entry(rank).or_default() += ns;
+        }
     }
     caused.into_iter().max_by_key(|&(rank, wait)| (wait, std::cmp::Reverse(rank))).unwrap_or_default()
 }
 
-fn steps(occurrences: &[Occurrence]) -> Vec<StepWait> {
-    let mut by_step: BTreeMap<u64, Vec<&Occurrence>> = BTreeMap::new();
-    for occurrence in occurrences {
-        if let Some(step) = occurrence.step {
-            by_step.entry(step).or_default().push(occurrence);
+fn steps(attributed: &[Attributed<'_>]) -> Vec<StepWait> {
+    let mut by_step: BTreeMap<u64, Vec<&Attributed<'_>>> = BTreeMap::new();
+    for collective in attributed {
+        if let Some(step) = collective.occurrence.step {
+            by_step.entry(step).or_default().push(collective);
         }
     }
-    let step = |(step, own): (u64, Vec<&Occurrence>)| {
-        let (last, caused_ns) = most(own.iter().copied());
-        StepWait { step, wait_ns: own.iter().map(|occurrence| occurrence.wait_ns).sum(), last, caused_ns }
+    let step = |(step, own): (u64, Vec<&Attributed<'_>>)| {
+        let (last, caused_ns) = most(&own);
+        StepWait { step, wait_ns: own.iter().map(|collective| collective.occurrence.wait_ns).sum(), last, caused_ns }
     };
     by_step.into_iter().map(step).collect()
 }
 
-fn groups(occurrences: &[Occurrence]) -> Vec<GroupWait> {
-    let mut by_group: BTreeMap<(&str, &str), Vec<&Occurrence>> = BTreeMap::new();
-    for occurrence in occurrences {
-        by_group.entry((&occurrence.group, &occurrence.operation)).or_default().push(occurrence);
+fn groups(attributed: &[Attributed<'_>]) -> Vec<GroupWait> {
+    let mut by_group: BTreeMap<(&str, &str), Vec<&Attributed<'_>>> = BTreeMap::new();
+    for collective in attributed {
+        let Occurrence { group, operation, .. } = collective.occurrence;
+        by_group.entry((group, operation)).or_default().push(collective);
     }
-    let group = |((group, operation), own): ((&str, &str), Vec<&Occurrence>)| {
-        let (last, caused_ns) = most(own.iter().copied());
+    let group = |((group, operation), own): ((&str, &str), Vec<&Attributed<'_>>)| {
+        let (last, caused_ns) = most(&own);
         GroupWait {
             group: group.to_owned(),
             operation: operation.to_owned(),
             collectives: own.len() as u64,
-            wait_ns: own.iter().map(|occurrence| occurrence.wait_ns).sum(),
-            transfer_ns: own.iter().map(|occurrence| occurrence.transfer_ns).sum(),
+            wait_ns: own.iter().map(|collective| collective.occurrence.wait_ns).sum(),
+            transfer_ns: own.iter().map(|collective| collective.occurrence.transfer_ns).sum(),
             last,
             caused_ns,
         }
@@ -340,7 +364,7 @@ fn rank_wait(
     recorded: &Recorded,
     clock_ns: Option<i64>,
     common: &BTreeSet<u64>,
-    occurrences: &[Occurrence],
+    attributed: &[Attributed<'_>],
     steps: &[StepWait],
 ) -> RankWait {
     let usage = Usage::of(recorded.slices.iter().filter(|slice| is_common(common, slice.step)));
@@ -359,12 +383,12 @@ fn rank_wait(
         last_steps: steps.iter().filter(|step| step.last == recorded.rank && step.wait_ns > 0).count() as u64,
         clock_ns,
     };
-    for occurrence in occurrences {
+    for Attributed { occurrence, causes } in attributed {
+        rank.caused_ns += causes.get(&recorded.rank).copied().unwrap_or_default();
         let own = occurrence.waits.iter().find(|wait| wait.rank == recorded.rank);
         rank.waited_ns += own.map_or(0, |wait| wait.wait_ns);
         if occurrence.last == recorded.rank && occurrence.wait_ns > 0 {
             rank.last += 1;
-            rank.caused_ns += occurrence.wait_ns;
             let others = occurrence.waits.iter().filter(|wait| wait.rank != recorded.rank);
             rank.late_ns += others.map(|wait| wait.wait_ns).min().unwrap_or_default();
         }

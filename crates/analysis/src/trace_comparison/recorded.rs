@@ -99,6 +99,8 @@ pub struct Recorded {
     pub steps: Vec<RecordedStep>,
     /// Number of ranks of the job, if the trace states it.
     pub world_size: Option<u32>,
+    /// Text that names the model of the device, if the trace states it.
+    pub model: Option<String>,
     /// Number of slices that occur again, and are left out.
     pub duplicates: u64,
 }

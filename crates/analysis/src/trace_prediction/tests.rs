@@ -154,6 +154,16 @@ fn a_trace_of_another_job_is_named() {
     let mut trace = recorded(&valid, &planned, 0);
     let named = |trace: &Recorded| compare(&valid, &planned, trace, Some(0)).other_job;
     assert_eq!(named(&trace), Vec::<String>::new());
+    let devices = valid.scenario().cluster.devices();
+    let cluster = |world_size, model: &str| Recorded {
+        world_size: Some(world_size),
+        model: Some(model.to_owned()),
+        ..trace.clone()
+    };
+    assert_eq!(named(&cluster(devices, &format!("GPU 0, {}", valid.scenario().cluster.name))), Vec::<String>::new());
+    assert!(named(&cluster(512, "GPU 0"))[0].contains("a job with 512 ranks"), "{:?}", named(&cluster(512, "GPU 0")));
+    let other = named(&cluster(devices, "GPU 0, AMD Instinct MI300X"));
+    assert!(other.len() == 1 && other[0].contains("a device MI300X"), "{other:?}");
     trace.slices.iter_mut().for_each(|slice| slice.duration_ns /= 3);
     assert!(named(&trace)[0].starts_with("Matrix products take 33 % of the predicted time"), "{:?}", named(&trace));
     trace.slices.iter_mut().for_each(|slice| slice.duration_ns *= 18);

@@ -120,6 +120,9 @@ pub struct PhaseTime {
     /// Slowest rank, if the log has the time of each rank and this one is at least 10 % above their median.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slow_rank: Option<u32>,
+    /// All ranks that are at least 10 % above the median, in order; at most 256.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub slow_ranks: Vec<u32>,
 }
 
 /// Points, in row order.

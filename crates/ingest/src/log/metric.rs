@@ -56,6 +56,8 @@ pub(super) enum Metric {
     EpochStep,
     /// Steps per epoch.
     EpochSteps,
+    /// Time of the training in a step that has other parts, such as the generation of samples.
+    TrainingTime,
     /// A number to ignore.
     Ignore,
 }
@@ -104,7 +106,7 @@ impl Dimension {
 }
 
 /// Metric names in tables.
-const NAMES: [(&str, Metric); 31] = [
+const NAMES: [(&str, Metric); 32] = [
     ("step", Metric::Step),
     ("step_from_zero", Metric::StepFromZero),
     ("total_steps", Metric::TotalSteps),
@@ -113,6 +115,7 @@ const NAMES: [(&str, Metric); 31] = [
     ("epoch_step", Metric::EpochStep),
     ("epoch_steps", Metric::EpochSteps),
     ("step_time", Metric::StepTime),
+    ("training_time", Metric::TrainingTime),
     ("steps_per_s", Metric::StepRate),
     ("average_step_time", Metric::RunStepTime),
     ("average_steps_per_s", Metric::RunStepRate),
@@ -142,7 +145,7 @@ impl Metric {
     /// Returns the dimension of the unit. `None` for counts and plain numbers.
     pub(super) const fn dimension(self) -> Option<Dimension> {
         match self {
-            Self::StepTime | Self::RunStepTime | Self::Elapsed => Some(Dimension::Time),
+            Self::StepTime | Self::TrainingTime | Self::RunStepTime | Self::Elapsed => Some(Dimension::Time),
             Self::Flops => Some(Dimension::Flops),
             Self::Mfu => Some(Dimension::Share),
             Self::Allocated | Self::MaxAllocated | Self::Reserved | Self::MaxReserved | Self::DeviceMemory => {
@@ -210,6 +213,15 @@ impl Point {
                 (0.0..=1.0).contains(&share) && free(&mut self.mfu, share)
             }
             Metric::StepTime => value >= 0.0 && self.set_step_time(value / measure.per, StepTimeOrigin::Log),
+            // The time of the whole step does not compare with a training step.
+            Metric::TrainingTime => {
+                let is_time = value >= 0.0;
+                if is_time {
+                    self.step_time_s = Some(value / measure.per);
+                    self.step_time_origin = Some(StepTimeOrigin::Log);
+                }
+                is_time
+            }
             Metric::StepRate => {
                 positive().is_some_and(|rate| self.set_step_time(measure.per / rate, StepTimeOrigin::Log))
             }

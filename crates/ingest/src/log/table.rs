@@ -37,6 +37,8 @@ const MATCHED_BYTES: usize = 16 << 10;
 /// Note for steps such as 1.48k.
 const ROUNDED: &str = "the log rounds large steps (1.48k): a step may be wrong by half of its last printed place, and lines of one number are one \
                        point";
+/// Note for steps with a training time.
+const TRAINING: &str = "the step time is the time of the training in a step, without the generation of samples and other parts of the step";
 /// Schema identifier.
 const SCHEMA: &str = "log-table/1";
 
@@ -292,6 +294,9 @@ impl Entry {
         if is_step && let Some(step) = rounded(text) {
             (builder.step, builder.note) = (Some(step), Some(ROUNDED));
             return;
+        }
+        if field.is_some_and(|measure| measure.metric == Metric::TrainingTime) {
+            builder.note = builder.note.or(Some(TRAINING));
         }
         let slot = match field.map(|measure| measure.metric) {
             Some(Metric::Step) => &mut builder.step,

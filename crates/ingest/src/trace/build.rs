@@ -1,6 +1,6 @@
 //! Builds a trace from events in any format.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
 use super::action::{actions, unplaced};
@@ -63,6 +63,8 @@ pub(super) struct Builder<'l> {
     pub(super) report: Report,
     /// Job information, if the trace contains it.
     pub(super) distributed: Option<Distributed>,
+    /// Models of devices by their number.
+    pub(super) device_models: BTreeMap<String, String>,
     /// Wall-clock time at clock zero.
     pub(super) base_ns: Option<i64>,
     names: Texts,
@@ -87,6 +89,7 @@ impl<'l> Builder<'l> {
             limits,
             report: Report::default(),
             distributed: None,
+            device_models: BTreeMap::new(),
             base_ns: None,
             names: Texts::default(),
             processes: Vec::new(),
@@ -294,6 +297,7 @@ impl<'l> Builder<'l> {
         let flows = self.flows(&laid);
         let Laid { lanes, slices, new_index, .. } = laid;
         self.ranks(&lanes, &slices.lane, &slices.kind);
+        self.models();
         let names: Vec<String> = self.names.all.iter().map(|text| text.as_ref().to_owned()).collect();
         let locate = |slice: u32| new_index[slice as usize];
         let mut collectives: Vec<Located<Collective>> =
@@ -429,6 +433,16 @@ impl<'l> Builder<'l> {
             self.report.assume(&format!("{unused} starts of arrows have no end and are not drawn"));
         }
         flows
+    }
+
+    /// Adds the models of devices to the labels of their processes, which Kineto sets to `GPU 0`.
+    fn models(&mut self) {
+        for process in &mut self.processes {
+            let number = process.labels.as_deref().and_then(|labels| labels.strip_prefix("GPU "));
+            if let Some(model) = number.and_then(|number| self.device_models.get(number)) {
+                process.labels = process.labels.as_deref().map(|labels| format!("{labels}, {model}"));
+            }
+        }
     }
 
     /// Assigns ranks from the job information if there is a single device, and from names.

@@ -2,6 +2,7 @@
 //!
 //! Times are decimal microseconds, parsed from text with nanosecond precision.
 
+mod device;
 mod event;
 mod job;
 
@@ -33,6 +34,7 @@ enum Key {
     Events,
     Nodes,
     Job,
+    Devices,
     Base,
     Other,
 }
@@ -55,6 +57,7 @@ pub(super) fn read(source: impl Read, unit: TimeUnit, limits: &Limits) -> Result
                 Token::Key("traceEvents") => Key::Events,
                 Token::Key("workload_graph") => Key::Nodes,
                 Token::Key("distributedInfo") => Key::Job,
+                Token::Key("deviceProperties") => Key::Devices,
                 Token::Key("baseTimeNanoseconds") => Key::Base,
                 Token::Key(other) => {
                     if keys.len() < 5 {
@@ -74,6 +77,7 @@ pub(super) fn read(source: impl Read, unit: TimeUnit, limits: &Limits) -> Result
                 }
                 Key::Nodes => return chakra::read_json(scanner, limits),
                 Key::Job => builder.distributed = job::read(&mut scanner)?,
+                Key::Devices => builder.device_models = device::read(&mut scanner, limits)?,
                 Key::Base => {
                     if let Token::Number(text) | Token::String(text) = scanner.next()? {
                         builder.base_ns = decimal::nanos(text, 0).map(|exact| exact.nanos);

@@ -1,8 +1,10 @@
 //! Phase of a training step that launches a device slice.
 //!
 //! The arrow from the launch to the slice leads to the host thread. The outermost enclosing slice
-//! whose name states a phase decides. Eager programs name backward and optimizer only, so all other
-//! launches of such a trace are forward.
+//! whose name states a phase decides. The backward pass of PyTorch launches from a thread of its own.
+//! If no slice of a thread states a phase, as with NVTX ranges around `loss.backward()`, the slices of
+//! the main thread of the process decide. Eager programs name backward and optimizer only, so all
+//! other launches of such a trace are forward.
 
 use std::collections::HashMap;
 
@@ -43,12 +45,15 @@ impl Launches {
                 by_thread.entry(first_lane(trace, flow.from_lane)).or_default().push(launch);
             }
         }
+        let main = main_threads(trace, &stated);
         for (lane, launches) in by_thread {
-            let last = lane as usize
-                + 1
-                + trace.lanes[lane as usize + 1..].iter().take_while(|lane| lane.overflow > 0).count();
-            let hosts = slices_of(trace, lane as usize..last).filter(|&slice| !trace.slices.kind[slice].is_on_device());
-            found.enclose(trace, &stated, hosts.collect(), launches);
+            let mut around = stating(trace, &stated, lane);
+            if around.is_empty()
+                && let Some(&main) = main.get(&trace.lanes[lane as usize].process)
+            {
+                around = stating(trace, &stated, main);
+            }
+            found.enclose(trace, &stated, around, launches);
         }
         found.device_annotations(trace, &stated);
         found.fill(trace);
@@ -147,6 +152,28 @@ fn phase(name: &str) -> Option<Phase> {
     }
 }
 
+/// Returns the host slices of a thread whose names state a phase. `lane` is the first lane of the thread.
+fn stating(trace: &Trace, stated: &[Option<Phase>], lane: u32) -> Vec<usize> {
+    let further = trace.lanes[lane as usize + 1..].iter().take_while(|lane| lane.overflow > 0).count();
+    slices_of(trace, lane as usize..lane as usize + 1 + further)
+        .filter(|&slice| !trace.slices.kind[slice].is_on_device() && trace.slices.kind[slice] != Kind::DeviceAnnotation)
+        .filter(|&slice| stated[trace.slices.name[slice] as usize].is_some())
+        .collect()
+}
+
+/// Returns the thread of each process with the most slices that state a phase, by its first lane.
+fn main_threads(trace: &Trace, stated: &[Option<Phase>]) -> HashMap<u32, u32> {
+    let mut main: HashMap<u32, (usize, u32)> = HashMap::new();
+    for (lane, own) in (0..).zip(&trace.lanes).filter(|(_, own)| own.overflow == 0) {
+        let count = stating(trace, stated, lane).len();
+        let most = main.entry(own.process).or_default();
+        if count > most.0 {
+            *most = (count, lane);
+        }
+    }
+    main.into_iter().filter(|(_, (count, _))| *count > 0).map(|(process, (_, lane))| (process, lane)).collect()
+}
+
 /// Returns the first lane of the thread that a lane belongs to.
 fn first_lane(trace: &Trace, lane: u32) -> u32 {
     lane - trace.lanes[lane as usize].overflow.min(lane)
@@ -192,6 +219,28 @@ mod tests {
         ] {
             assert_eq!(phase(name), expected, "{name}");
         }
+    }
+
+    /// Ranges are on thread 1 only; thread 2 launches a kernel during the range of the backward pass.
+    #[test]
+    fn a_thread_without_ranges_has_the_phase_of_the_main_thread() {
+        let range = |name: &str, at: u64| serde_json::json!({"ph": "X", "cat": "user_annotation", "name": name, "pid": 1, "tid": 1, "ts": at, "dur": 90});
+        let mut events = vec![range("forward", 0), range("backward", 100), range("optimizer", 200)];
+        for (id, (thread, at)) in [(1, 10), (2, 120), (2, 150), (1, 210)].into_iter().enumerate() {
+            let start = at + 1000;
+            events.extend([
+                serde_json::json!({"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": start, "dur": 5}),
+                serde_json::json!({"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": thread, "ts": at, "dur": 5}),
+                serde_json::json!({"ph": "s", "id": id, "cat": "ac2g", "name": "ac2g", "pid": 1, "tid": thread, "ts": at}),
+                serde_json::json!({"ph": "f", "id": id, "cat": "ac2g", "name": "ac2g", "pid": 0, "tid": 7, "ts": start, "bp": "e"}),
+            ]);
+        }
+        let text = serde_json::Value::Array(events).to_string();
+        let trace = read(text.as_bytes(), TimeUnit::default(), &Limits::default()).expect("a trace");
+        let launches = Launches::find(&trace);
+        let device = (0..trace.slices.len()).filter(|&slice| trace.slices.kind[slice].is_on_device());
+        let found: Vec<Option<Phase>> = device.map(|slice| launches.phase[slice]).collect();
+        assert_eq!(found, [Phase::Forward, Phase::Backward, Phase::Backward, Phase::Optimizer].map(Some));
     }
 
     /// Launches: embedding, a kernel in a backward function that recomputes a forward function,

@@ -80,6 +80,7 @@ pub fn recorded(trace: &Trace, name: &str, rank: Option<u32>) -> Vec<Recorded> {
                 _ => own.unwrap_or(place as u32),
             };
             name.clone_into(&mut device.name);
+            device.model = process.and_then(|process| process.labels.clone());
             device.world_size = trace.distributed.as_ref().and_then(|job| job.world_size);
             device.slices.sort_by_key(|slice| (slice.start_ns, slice.duration_ns));
             device.steps = device_steps(&steps.durations, &device.slices);
@@ -242,11 +243,14 @@ mod tests {
     fn slices_that_occur_twice_count_once() {
         let kernel =
             |ts: u32| json!({"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": ts, "dur": 5});
-        let events = json!({"distributedInfo": {"rank": 1, "world_size": 4}, "traceEvents": [
+        let events = json!({"distributedInfo": {"rank": 1, "world_size": 4},
+            "deviceProperties": [{"id": 0, "name": "NVIDIA A100-SXM4-80GB", "maxThreadsPerBlock": 1024}], "traceEvents": [
+            {"ph": "M", "name": "process_labels", "pid": 0, "tid": 0, "args": {"labels": "GPU 0"}},
             kernel(10), kernel(10), kernel(20),
         ]});
         let trace = read(events.to_string().as_bytes(), TimeUnit::default(), &Limits::default()).expect("a trace");
         let [device] = &recorded(&trace, "a.json", None)[..] else { panic!("one device") };
         assert_eq!((device.slices.len(), device.duplicates, device.world_size), (2, 1, Some(4)));
+        assert_eq!(device.model.as_deref(), Some("GPU 0, NVIDIA A100-SXM4-80GB"));
     }
 }

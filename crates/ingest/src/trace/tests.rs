@@ -108,7 +108,7 @@ fn kineto() {
     );
     let names: Vec<_> =
         trace.processes.iter().map(|process| process.name.as_deref().or(process.labels.as_deref())).collect();
-    assert_eq!(names, [Some("python3.10"), Some("GPU 0")]);
+    assert_eq!(names, [Some("python3.10"), Some("GPU 0, X")]);
     assert_eq!(trace.lanes[0].name.as_deref(), Some("stream 7"));
     let Report { events, used, skipped, repaired, cut, .. } = trace.report;
     assert_eq!((events, used, skipped, repaired, cut), (15, 14, 1, 0, false));

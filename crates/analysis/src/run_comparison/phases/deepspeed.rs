@@ -21,6 +21,11 @@ pub(super) fn is_timer(name: &str) -> bool {
     [&FORWARD[..], &BACKWARD, &INNER, &REDUCTION, &STEP, &OPTIMIZER].iter().any(|names| names.contains(&name))
 }
 
+/// True for the forward timer.
+pub(super) fn is_forward(name: &str) -> bool {
+    FORWARD.contains(&name.strip_suffix(MICROBATCH).unwrap_or(name))
+}
+
 /// Returns the phases, or `None` if the timers are not of DeepSpeed. Timers of microbatches count only if there is no
 /// timer of the step.
 pub(super) fn phase_times(timers: &[Timed<'_>]) -> Option<Vec<PhaseTimes>> {

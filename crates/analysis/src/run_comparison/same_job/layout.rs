@@ -1,14 +1,15 @@
-//! Parallel layout of a run and of a plan. Another layout is the same job with other times.
+//! Parallel layout and settings of a run and of a plan. Other ones are the same job with other times.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 use super::{Agreement, JobCheck, JobQuantity, LoggedJob, PlannedJob};
-use planscope_core::training::Recompute;
+use planscope_core::training::{AttentionKernel, Recompute};
 use planscope_plan::scenario::Scenario;
 
-/// Parallel layout, batch of a microbatch and recomputation; a field is absent where it is not stated.
+/// Parallel layout, batch of a microbatch, recomputation and other settings that change the time of a step; a field is
+/// absent where it is not stated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct StatedLayout {
@@ -36,6 +37,21 @@ pub struct StatedLayout {
     /// Recomputation of activations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recompute: Option<Recompute>,
+    /// Sequence parallelism.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sequence_parallel: Option<bool>,
+    /// Optimizer state that is sharded over the replicas.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sharded_optimizer: Option<bool>,
+    /// Reduction of gradients during the backward pass.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overlapped_gradients: Option<bool>,
+    /// Gathering of weights during the forward pass.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overlapped_weights: Option<bool>,
+    /// Attention in separate kernels instead of a fused kernel.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub separate_attention: Option<bool>,
 }
 
 impl StatedLayout {
@@ -51,6 +67,11 @@ impl StatedLayout {
             chunks: self.chunks.or(other.chunks),
             microbatch: self.microbatch.or(other.microbatch),
             recompute: self.recompute.or(other.recompute),
+            sequence_parallel: self.sequence_parallel.or(other.sequence_parallel),
+            sharded_optimizer: self.sharded_optimizer.or(other.sharded_optimizer),
+            overlapped_gradients: self.overlapped_gradients.or(other.overlapped_gradients),
+            overlapped_weights: self.overlapped_weights.or(other.overlapped_weights),
+            separate_attention: self.separate_attention.or(other.separate_attention),
         }
     }
 
@@ -73,6 +94,11 @@ impl StatedLayout {
             chunks: keep(self.chunks, other.chunks, &is_wanted),
             microbatch: keep(self.microbatch, other.microbatch, &is_wanted),
             recompute: keep(self.recompute, other.recompute, &is_wanted),
+            sequence_parallel: keep(self.sequence_parallel, other.sequence_parallel, &is_wanted),
+            sharded_optimizer: keep(self.sharded_optimizer, other.sharded_optimizer, &is_wanted),
+            overlapped_gradients: keep(self.overlapped_gradients, other.overlapped_gradients, &is_wanted),
+            overlapped_weights: keep(self.overlapped_weights, other.overlapped_weights, &is_wanted),
+            separate_attention: keep(self.separate_attention, other.separate_attention, &is_wanted),
         }
     }
 
@@ -107,6 +133,21 @@ impl StatedLayout {
             training.recompute = recompute;
             training.recompute_layers = None;
         }
+        training.sequence_parallel = self.sequence_parallel.unwrap_or(training.sequence_parallel);
+        if let Some(is_sharded) = self.sharded_optimizer {
+            training.distributed_optimizer = is_sharded;
+            training.zero = None;
+        }
+        let hidden = [self.overlapped_gradients, self.overlapped_weights];
+        if hidden.contains(&Some(false)) {
+            // Gradients or weights alone are about half of the bytes.
+            training.data_overlap = if hidden.contains(&Some(true)) { 0.5 * training.data_overlap } else { 0.0 };
+        } else if hidden.contains(&Some(true)) {
+            training.data_overlap = 1.0;
+        }
+        if let Some(is_separate) = self.separate_attention {
+            training.attention = if is_separate { AttentionKernel::Unfused } else { AttentionKernel::default() };
+        }
     }
 }
 
@@ -132,6 +173,15 @@ impl fmt::Display for StatedLayout {
             };
             text.to_owned()
         }));
+        let settings = [
+            (self.sequence_parallel, ["no sequence parallelism", "sequence parallelism"]),
+            (self.sharded_optimizer, ["no distributed optimizer", "distributed optimizer"]),
+            (self.overlapped_gradients, ["no overlap of gradient reduction", "overlap of gradient reduction"]),
+            (self.overlapped_weights, ["no overlap of weight gathering", "overlap of weight gathering"]),
+            (self.separate_attention, ["fused attention", "attention in separate kernels"]),
+        ];
+        let names = settings.into_iter().filter_map(|(value, names)| Some(names[usize::from(value?)].to_owned()));
+        terms.extend(names);
         f.write_str(&terms.join(", "))
     }
 }

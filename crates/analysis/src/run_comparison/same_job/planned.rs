@@ -2,9 +2,9 @@
 
 use super::{DeviceName, StatedLayout};
 use crate::run_comparison::flop_formula::{FlopFormula, StepFlops, step_flops};
-use planscope_core::training::Precision;
+use planscope_core::training::{AttentionKernel, Framework, Precision};
 use planscope_core::workload::Packing;
-use planscope_plan::outcome::{BatchSummary, Planned};
+use planscope_plan::outcome::{BatchSummary, Layout, Planned};
 use planscope_plan::scenario::Scenario;
 
 /// Minimum, mean and maximum of the simulated batches.
@@ -105,6 +105,38 @@ pub(crate) fn product_peak_tflops(scenario: &Scenario) -> f64 {
     }
 }
 
+/// Layout and settings of a plan. Settings without an effect at its degrees are absent.
+pub(super) fn stated_layout(scenario: &Scenario, degrees: Layout) -> StatedLayout {
+    let training = &scenario.training;
+    // With DeepSpeed, the arguments of Megatron-LM do not decide over state and communication of the replicas.
+    let is_own = degrees.data > 1 && training.framework == Framework::Megatron;
+    let zero = training.zero_stage();
+    let hidden = training.data_overlap;
+    // With a share between, only one of both is hidden: the gradients have at least half of the bytes.
+    let (gradients, weights) = match () {
+        () if hidden <= 0.0 => (Some(false), Some(false)),
+        () if hidden >= 1.0 => (Some(true), Some(true)),
+        () if hidden >= 0.5 => (Some(true), Some(false)),
+        () => (None, None),
+    };
+    StatedLayout {
+        tensor: Some(degrees.tensor),
+        pipeline: Some(degrees.pipeline),
+        context: Some(training.context_parallel),
+        expert: Some(training.expert_parallel),
+        data: Some(degrees.data),
+        chunks: Some(degrees.chunks),
+        microbatch: Some(degrees.microbatch),
+        recompute: Some(training.recompute),
+        sequence_parallel: (degrees.tensor > 1).then_some(training.sequence_parallel),
+        // FSDP in Megatron-LM shards the optimizer without its distributed optimizer.
+        sharded_optimizer: (is_own && zero < 2).then_some(zero == 1),
+        overlapped_gradients: gradients.filter(|_| is_own && zero < 2),
+        overlapped_weights: weights.filter(|_| is_own && zero == 1),
+        separate_attention: Some(training.attention == AttentionKernel::Unfused),
+    }
+}
+
 impl PlannedJob {
     /// Creates the job description for a plan that was simulated on `batches`.
     pub fn new(scenario: &Scenario, planned: &Planned, batches: &[BatchSummary]) -> Self {
@@ -156,16 +188,7 @@ impl PlannedJob {
             },
             precision: scenario.training.precision,
             device: DeviceName::find(&scenario.cluster.name),
-            layout: planned.placement.is_none().then_some(StatedLayout {
-                tensor: Some(planned.layout.tensor),
-                pipeline: Some(planned.layout.pipeline),
-                context: Some(scenario.training.context_parallel),
-                expert: Some(scenario.training.expert_parallel),
-                data: Some(planned.layout.data),
-                chunks: Some(planned.layout.chunks),
-                microbatch: Some(planned.layout.microbatch),
-                recompute: Some(scenario.training.recompute),
-            }),
+            layout: planned.placement.is_none().then(|| stated_layout(scenario, planned.layout)),
         }
     }
 

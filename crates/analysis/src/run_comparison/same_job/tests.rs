@@ -3,8 +3,8 @@ mod stated;
 use super::planned::{ModelShape, Spread};
 use super::*;
 use crate::run_comparison::flop_formula::{StepFlops, step_flops};
-use planscope_core::training::{Precision, Recompute};
-use planscope_plan::outcome::BatchSummary;
+use planscope_core::training::{AttentionKernel, Precision, Recompute};
+use planscope_plan::outcome::{BatchSummary, Layout};
 use planscope_plan::scenario::{Scenario, parse};
 
 /// 32 devices, 512 sequences with 4,096 tokens, 1.5e17 FLOPs per step.
@@ -43,6 +43,11 @@ fn plan() -> PlannedJob {
             chunks: Some(1),
             microbatch: Some(1),
             recompute: Some(Recompute::None),
+            sequence_parallel: Some(true),
+            sharded_optimizer: Some(true),
+            overlapped_gradients: Some(true),
+            overlapped_weights: Some(false),
+            separate_attention: Some(false),
         }),
     }
 }

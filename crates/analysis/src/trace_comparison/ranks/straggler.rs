@@ -15,6 +15,9 @@ const MAX_KERNELS: usize = 20;
 const STANDS_OUT: f64 = 1.5;
 /// Waits below this share of the time of all ranks do not make a straggler.
 const MIN_SHARE: f64 = 0.01;
+/// A reason has an excess of at least this share of the mean wait that the straggler causes in another rank. Smaller
+/// excesses are noise.
+const MIN_EXCESS: f64 = 0.2;
 
 /// What the straggler spends more time on than the other ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,7 +32,7 @@ pub enum Cause {
     Host,
     /// Copies between host and device.
     Copies,
-    /// It spends less time on all of these than the others.
+    /// It spends hardly more time on any of these than the others.
     Unknown,
 }
 
@@ -113,7 +116,9 @@ pub(super) fn find(
     let total = |kernels: &[&KernelExcess]| kernels.iter().map(|kernel| kernel.excess_ns).sum::<i64>();
     let compute = if total(&same) >= total(&other) { Cause::SlowerKernels } else { Cause::MoreWork };
     let causes = [(excess_compute_ns, compute), (excess_idle_ns, Cause::Host), (excess_copy_ns, Cause::Copies)];
-    let cause = causes.into_iter().rev().max_by_key(|(excess, _)| *excess).filter(|(excess, _)| *excess > 0);
+    let smallest = MIN_EXCESS * worst.caused_ns as f64 / (ranks.len() - 1) as f64;
+    let is_reason = |(excess, _): &(i64, Cause)| *excess > 0 && *excess as f64 >= smallest;
+    let cause = causes.into_iter().rev().max_by_key(|(excess, _)| *excess).filter(is_reason);
     let mut longer: Vec<KernelExcess> = all.iter().filter(|kernel| kernel.excess_ns > 0).cloned().collect();
     longer.sort_by_key(|kernel| std::cmp::Reverse(kernel.excess_ns));
     longer.truncate(MAX_KERNELS);

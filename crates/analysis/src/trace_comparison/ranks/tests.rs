@@ -119,6 +119,48 @@ fn the_straggler_has_a_reason() {
     assert_eq!((even.straggler, even.notes.len()), (None, 1));
 }
 
+/// Four ranks in one step: a collective of the pairs (0, 1) and (2, 3), then one of all. Times are the starts of the inner
+/// collective; it takes 10 ns, and the outer one ends at 200 ns. `noise` is added to the work of rank 2 between both.
+fn nested(compute: [u64; 4], noise: u64) -> Vec<Recorded> {
+    let rank = |rank: u32| {
+        let pair = (rank / 2 * 2) as usize;
+        let inner_end = compute[pair].max(compute[pair + 1]) + 10;
+        let outer_start = inner_end + 20 + if rank == 2 { noise } else { 0 };
+        let mut own = recorded(rank, 0, &[compute[rank as usize]]);
+        own.calls = vec![call(if pair == 0 { "a" } else { "b" }, Some(1), true), call("all", Some(1), true)];
+        own.slices[1].duration_ns = inner_end - compute[rank as usize];
+        let after = |start_ns: u64, end_ns: u64, slice: DeviceSlice| DeviceSlice {
+            start_ns,
+            duration_ns: end_ns - start_ns,
+            ..slice
+        };
+        own.slices.push(after(inner_end, outer_start, own.slices[0]));
+        own.slices.push(DeviceSlice { call: Some(1), ..after(outer_start, 200, own.slices[1]) });
+        own
+    };
+    (0..4).map(rank).collect()
+}
+
+/// Rank 3 computes 60 ns, the others 40. Rank 2 waits 20 ns for it, then ranks 0 and 1 wait 20 ns for both.
+#[test]
+fn waits_go_back_to_the_rank_that_delays_the_last() {
+    let caused = |report: &RankReport| report.ranks.iter().map(|rank| rank.caused_ns).collect::<Vec<_>>();
+    let even = ranks(&nested([40, 40, 40, 60], 0), 9).expect("shared");
+    assert_eq!((caused(&even), even.wait_ns, even.steps[0].last), (vec![0, 0, 0, 60], 60, 3));
+    let noisy = ranks(&nested([40, 40, 40, 60], 1), 9).expect("shared");
+    assert_eq!((caused(&noisy), noisy.wait_ns), (vec![0, 0, 3, 60], 63));
+    let straggler = noisy.straggler.expect("rank 3");
+    assert_eq!((straggler.rank, straggler.cause, straggler.excess_compute_ns), (3, Cause::SlowerKernels, 20));
+    // A rank that is late by itself after its pair waited for another one has its own part: 30 ns of the 50 ns.
+    let both = ranks(&nested([40, 40, 40, 60], 30), 9).expect("shared");
+    assert_eq!(caused(&both), [0, 0, 3 * 30, 3 * 20]);
+    // A wait that computation hides does not delay the rank.
+    let mut hidden = nested([40, 40, 40, 60], 0);
+    let beside = DeviceSlice { start_ns: 40, duration_ns: 20, ..hidden[2].slices[0] };
+    hidden[2].slices.insert(1, beside);
+    assert_eq!(caused(&ranks(&hidden, 9).expect("shared")), [0, 0, 40, 20]);
+}
+
 #[test]
 fn collectives_are_matched_by_group_sequence_and_step() {
     // Rank 1 misses the first collective; sequence numbers match the others.

@@ -92,7 +92,7 @@ const FLOPS: Measure = Measure { metric: Metric::Flops, per: 1e12 };
 fn by_name(plain: &str) -> Option<Metric> {
     use Metric::{
         ConsumedSamples, ConsumedTokens, DeviceTokenRate, Elapsed, GlobalBatch, GradNorm, LearningRate, Loss, Mfu, Nan,
-        RunStepRate, RunStepTime, SamplesPerSecond, Skipped, StepRate, StepTime,
+        RunStepRate, RunStepTime, SamplesPerSecond, Skipped, StepRate, StepTime, TrainingTime,
     };
     Some(match plain {
         "loss"
@@ -154,6 +154,7 @@ fn by_name(plain: &str) -> Option<Metric> {
         | "sec_per_step"
         | "seconds_per_step"
         | "sec_per_iter" => StepTime,
+        "timing_s/update_actor" => TrainingTime,
         "steps_per_second"
         | "steps_per_sec"
         | "steps/s"

@@ -3,7 +3,7 @@
 use planner::run_comparison::StatedLayout;
 use planner::training::Recompute;
 
-use super::words::{flag, is_none, named, word};
+use super::words::{flag, is_none, named, values, word};
 
 const TENSOR: [&str; 3] = ["tensor_model_parallel_size", "tensor-model-parallel-size", "tensor-model-parallel size"];
 const PIPELINE: [&str; 3] =
@@ -18,6 +18,12 @@ const MICROBATCH: [&str; 4] =
 const GRANULARITY: [&str; 2] = ["recompute_granularity", "recompute-granularity"];
 /// Flags for full recomputation.
 const CHECKPOINTING: [&str; 2] = ["gradient_checkpointing", "checkpoint_activations"];
+/// Settings of Megatron-LM.
+const SEQUENCE_PARALLEL: [&str; 1] = ["sequence_parallel"];
+const DISTRIBUTED_OPTIMIZER: [&str; 1] = ["use_distributed_optimizer"];
+const OVERLAP_GRADIENTS: [&str; 1] = ["overlap_grad_reduce"];
+const OVERLAP_WEIGHTS: [&str; 1] = ["overlap_param_gather"];
+const ATTENTION: [&str; 1] = ["attention_backend"];
 /// Text before the degrees in torchtitan's device mesh line.
 const MESH: &str = "device mesh with";
 
@@ -32,6 +38,11 @@ pub(super) fn read(line: &str) -> StatedLayout {
         chunks: named(line, &CHUNKS).or_else(|| is_none(line, &CHUNKS).then_some(1)),
         microbatch: named(line, &MICROBATCH),
         recompute: recompute(line),
+        sequence_parallel: flag(line, &SEQUENCE_PARALLEL),
+        sharded_optimizer: flag(line, &DISTRIBUTED_OPTIMIZER),
+        overlapped_gradients: flag(line, &OVERLAP_GRADIENTS),
+        overlapped_weights: flag(line, &OVERLAP_WEIGHTS),
+        separate_attention: separate_attention(line),
     };
     stated.or(mesh(line).map_or_else(StatedLayout::default, Mesh::layout))
 }
@@ -39,6 +50,16 @@ pub(super) fn read(line: &str) -> StatedLayout {
 /// Returns the device count of a torchtitan device mesh.
 pub(super) fn mesh_devices(line: &str) -> Option<u32> {
     mesh(line)?.devices()
+}
+
+/// Reads the attention kernel of Megatron-LM. `auto` states none.
+fn separate_attention(line: &str) -> Option<bool> {
+    let value = values(line, &ATTENTION).next()?;
+    match value.strip_prefix("attnbackend.").unwrap_or(value).split(|c: char| !c.is_ascii_alphanumeric()).next()? {
+        "unfused" | "local" => Some(true),
+        "flash" | "fused" => Some(false),
+        _ => None,
+    }
 }
 
 fn recompute(line: &str) -> Option<Recompute> {

@@ -36,6 +36,19 @@ fn model_size_is_among_the_arguments() {
 }
 
 #[test]
+fn settings_are_among_the_arguments() {
+    let text = "  sequence_parallel ............... True\n  use_distributed_optimizer ....... False\n  \
+                overlap_grad_reduce ............. True\n  overlap_param_gather ............ False\n  \
+                overlap_param_gather_with_optimizer_step ... True\n  attention_backend ............... AttnBackend.unfused\n";
+    let layout = job_setup(text.as_bytes()).layout;
+    assert_eq!((layout.sequence_parallel, layout.sharded_optimizer), (Some(true), Some(false)));
+    assert_eq!((layout.overlapped_gradients, layout.overlapped_weights), (Some(true), Some(false)));
+    assert_eq!(layout.separate_attention, Some(true));
+    let backend = |name: &str| job_setup(format!("attention_backend ... {name}").as_bytes()).layout.separate_attention;
+    assert_eq!((backend("AttnBackend.flash"), backend("AttnBackend.auto")), (Some(false), None));
+}
+
+#[test]
 fn other_quantities_and_broken_values_state_nothing() {
     for line in [
         "data_parallel_world_size ... 4",
@@ -168,6 +181,7 @@ fn megatron_arguments_state_the_layout() {
             chunks: Some(1),
             microbatch: Some(2),
             recompute: Some(Recompute::Full),
+            ..StatedLayout::default()
         }
     );
     assert_eq!(setup.precision, StatedPrecision { is_fp8: Some(false), base: Some(BaseFormat::Fp32) });

@@ -135,6 +135,22 @@ fn verl() {
     assert_eq!((rate(&point), point.memory[0].max_allocated_gib), ((None, Some(567.8)), Some(45.5)));
 }
 
+/// A step of 110 s, of which the training of the actor takes 30.25 s.
+#[test]
+fn the_step_time_of_reinforcement_learning_is_that_of_the_training() {
+    let text = "step:1 - actor/pg_loss:0.5 - perf/mfu/actor:0.35 - timing_s/gen:60.5 - timing_s/update_actor:30.25 - timing_s/step:110.0 - perf/time_per_step:110.0 - perf/throughput:2234.0\n";
+    let point = single_point(text);
+    assert_eq!((point.step_time_s, point.mfu, rate(&point)), (Some(30.25), Some(0.35), (None, None)));
+    let notes = read(text).report.assumptions;
+    assert!(notes.len() == 1 && notes[0].contains("without the generation of samples"), "{notes:?}");
+    for row in [
+        r#"{"step": 1, "timing_s/step": 110.0, "timing_s/update_actor": 30.25}"#,
+        r#"{"step": 1, "timing_s/update_actor": 30.25, "timing_s/step": 110.0}"#,
+    ] {
+        assert_eq!(single_point(&format!("{row}\n")).step_time_s, Some(30.25), "{row}");
+    }
+}
+
 #[test]
 fn small_trainers() {
     let text = "iter 0: loss 10.9, time 12345.00ms, mfu -100.00%\niter 10: loss 9.5, time 123.45ms, mfu 12.50%\n";

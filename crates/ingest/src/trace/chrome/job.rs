@@ -68,7 +68,7 @@ fn groups<R: Read>(scanner: &mut Scanner<R>, groups: &mut Vec<Group>) -> Result<
 }
 
 /// Skips the remainder of an unused value.
-fn close<R: Read>(scanner: &mut Scanner<R>, depth: usize) -> Result<(), JsonError> {
+pub(super) fn close<R: Read>(scanner: &mut Scanner<R>, depth: usize) -> Result<(), JsonError> {
     while scanner.depth() > depth {
         if scanner.next()? == Token::End {
             break;

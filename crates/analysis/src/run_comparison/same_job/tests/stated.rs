@@ -91,6 +91,74 @@ fn another_layout_is_no_other_job() {
     assert_eq!(find_check(&compare_jobs(&other, &placed), JobQuantity::Layout).agreement, Agreement::NotChecked);
 }
 
+/// By the clock, 25.6 samples per second for 30 s are 768 samples of a batch of 512: the rate leaves out time between the steps. Fewer
+/// samples than the batch are another job.
+#[test]
+fn rates_by_the_clock_are_not_checked_above_the_plan() {
+    let by_clock = |samples: f64| LoggedJob {
+        step_s: Some(30.0),
+        is_clock_step: true,
+        per_step: StepProducts { samples: Some(samples), ..StepProducts::default() },
+        sequence_length: Some(4096.0),
+        ..LoggedJob::default()
+    };
+    let agreement = |log: &LoggedJob, quantity| find_check(&compare_jobs(log, &plan()), quantity).agreement;
+    let slow = by_clock(768.0);
+    assert_eq!(agreement(&slow, JobQuantity::GlobalBatch), Agreement::NotChecked);
+    assert_eq!(agreement(&slow, JobQuantity::TokensPerStep), Agreement::NotChecked);
+    assert_eq!(agreement(&by_clock(512.0), JobQuantity::GlobalBatch), Agreement::Same);
+    assert_eq!(agreement(&by_clock(256.0), JobQuantity::GlobalBatch), Agreement::Different);
+    let printed = LoggedJob { is_clock_step: false, ..slow };
+    assert_eq!(agreement(&printed, JobQuantity::GlobalBatch), Agreement::Different);
+    let tflop = StepProducts { tflop_per_device: Some(2.0 * 1.5e5 / 32.0), ..StepProducts::default() };
+    let flops = LoggedJob { per_step: tflop, is_clock_step: true, ..LoggedJob::default() };
+    assert_eq!(agreement(&flops, JobQuantity::FlopsPerStep), Agreement::NotChecked);
+}
+
+/// A setting of the log that differs from the plan changes the time of a step.
+#[test]
+fn other_settings_are_another_layout() {
+    let all = StatedLayout {
+        sequence_parallel: Some(false),
+        sharded_optimizer: Some(false),
+        overlapped_gradients: Some(false),
+        overlapped_weights: Some(false),
+        separate_attention: Some(true),
+        ..StatedLayout::default()
+    };
+    let comparison = compare_jobs(&LoggedJob { layout: all, ..log() }, &plan());
+    assert!(comparison.is_same_job() && !comparison.is_same_layout());
+    let consequence = &find_check(&comparison, JobQuantity::Layout).consequence;
+    let expected = "The run has no sequence parallelism, no distributed optimizer, no overlap of gradient reduction, attention in \
+                    separate kernels, the plan sequence parallelism, distributed optimizer, overlap of gradient reduction, fused \
+                    attention.";
+    assert!(consequence.starts_with(expected), "{consequence}");
+    let training = corrected(&scenario(&scenario_json()), &comparison.corrections).training;
+    assert!(!training.sequence_parallel && training.zero_stage() == 0 && training.data_overlap <= 0.0);
+    assert_eq!(training.attention, AttentionKernel::Unfused);
+    let same =
+        StatedLayout { sequence_parallel: Some(true), overlapped_weights: Some(false), ..StatedLayout::default() };
+    assert!(compare_jobs(&LoggedJob { layout: same, ..log() }, &plan()).is_comparable());
+}
+
+/// Settings that have no effect at the degrees of the plan are not compared.
+#[test]
+fn settings_without_effect_are_not_planned() {
+    let planned = |tensor: u32, zero: u32| {
+        let mut json = scenario_json();
+        json["training"] = serde_json::json!({"zero": zero, "data_overlap": 1.0});
+        let degrees = Layout { tensor, pipeline: 4, data: 2, chunks: 1, microbatch: 1, group: None };
+        planned::stated_layout(&scenario(&json), degrees)
+    };
+    let one = planned(4, 1);
+    assert_eq!(
+        (one.sequence_parallel, one.sharded_optimizer, one.overlapped_weights),
+        (Some(true), Some(true), Some(true))
+    );
+    let fsdp = planned(1, 3);
+    assert_eq!((fsdp.sequence_parallel, fsdp.sharded_optimizer, fsdp.overlapped_weights), (None, None, None));
+}
+
 /// Qwen2 7B has 2.8 % more operations than Llama-2 7B. Only layers and hidden size distinguish them.
 #[test]
 fn operations_near_a_formula_do_not_prove_the_model() {
