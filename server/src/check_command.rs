@@ -3,7 +3,7 @@
 pub(crate) mod text;
 
 use std::io::{Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
@@ -237,15 +237,34 @@ fn export(report: &Report, texts: &[(String, String)], (folder, number): (&Path,
     let Some((titles, edited)) = edited else {
         anyhow::bail!("nothing is exported: there is no such change, or the files have no setting for it");
     };
+    let paths = export_paths(folder, texts.iter().map(|(name, _)| name.as_str()))?;
     std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
-    for ((name, _), text) in texts.iter().zip(edited) {
-        let path = folder.join(if name.is_empty() { "configuration" } else { name });
-        let file = std::fs::OpenOptions::new().write(true).create_new(true).open(&path);
+    for (path, text) in paths.iter().zip(edited) {
+        let file = std::fs::OpenOptions::new().write(true).create_new(true).open(path);
         let mut file = file.with_context(|| format!("cannot create {}", path.display()))?;
         file.write_all(text.as_bytes()).with_context(|| format!("cannot write {}", path.display()))?;
         eprintln!("{}: {}", path.display(), titles.join("; "));
     }
     Ok(())
+}
+
+/// Returns the paths of exported files. Standard input has no name of its own.
+///
+/// # Errors
+/// Two files have one name, or a file exists, so that a part of the export could not be written.
+fn export_paths<'a>(folder: &Path, names: impl Iterator<Item = &'a str>) -> anyhow::Result<Vec<PathBuf>> {
+    let mut paths: Vec<PathBuf> = Vec::new();
+    for name in names {
+        let path = folder.join(if matches!(name, "" | "-") { "configuration" } else { name });
+        if paths.contains(&path) {
+            anyhow::bail!("nothing is exported: two files have the name {}; rename one of them", path.display());
+        }
+        if path.exists() {
+            anyhow::bail!("cannot create {}: the file exists, and nothing is exported", path.display());
+        }
+        paths.push(path);
+    }
+    Ok(paths)
 }
 
 fn read_log(path: &Path) -> anyhow::Result<Log> {
@@ -283,4 +302,20 @@ fn read_text(path: &Path) -> anyhow::Result<String> {
 /// Returns the new value of a field as text.
 fn value_text(field: &FieldChange) -> String {
     field.value.as_str().map_or_else(|| field.value.to_string(), str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exported_files_have_different_names() {
+        let folder = Path::new("planscope-no-such-folder");
+        let paths = |names: &[&str]| export_paths(folder, names.iter().copied());
+        assert_eq!(paths(&["a.yaml", "-"]).unwrap(), [folder.join("a.yaml"), folder.join("configuration")]);
+        let error = paths(&["a.yaml", "b.yaml", "a.yaml"]).unwrap_err().to_string();
+        assert!(error.contains("two files have the name"), "{error}");
+        let exists = export_paths(Path::new("."), ["Cargo.toml"].into_iter()).unwrap_err().to_string();
+        assert!(exists.contains("exists"), "{exists}");
+    }
 }

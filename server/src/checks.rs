@@ -14,6 +14,7 @@ use planner::fit::{self, Change, ChangeKind, Completed, Fit};
 use planner::host::{Cancellation, Workers};
 use planner::outcome::Budget;
 use planner::scenario::{FieldError, FreeSetting, PlannerKind, Scenario, ValidScenario};
+use planner::training::Training;
 use planner::utilisation;
 
 use crate::field_names;
@@ -294,6 +295,8 @@ fn edits_of(
     change: &Change,
 ) -> Option<Vec<Edit>> {
     let (target, mut fields) = Target::new(scenario, change)?;
+    let unchanged: Vec<String> = files.iter().map(|text| (*text).to_owned()).collect();
+    let refusals = read_again(&unchanged, hardware, scenario).map_or(0, |job| job.refusals.len());
     let mut settled: Vec<String> = Vec::new();
     let mut settings: Vec<Setting> = Vec::new();
     loop {
@@ -312,7 +315,12 @@ fn edits_of(
         let edits = job.locate(&settings)?;
         let edited = api::check::apply_to_files(files, &edits)?;
         fields = match read_again(&edited, hardware, &target.scenario) {
-            Ok(again) => target.differences(&again),
+            Ok(again) => {
+                let differences = target.differences(&with_effects(again.scenario, &target));
+                // The framework refuses the edited job, for example because of the batch of its new replicas.
+                let is_refused = again.refusals.len() > refusals;
+                if differences.is_empty() && is_refused { vec![GLOBAL_BATCH.to_owned()] } else { differences }
+            }
             // The accumulation of the file contradicts its global batch.
             Err(_) => vec![GLOBAL_BATCH.to_owned()],
         };
@@ -322,15 +330,30 @@ fn edits_of(
     }
 }
 
+/// Returns a scenario with the values of the target for settings that have no effect there.
+fn with_effects(mut scenario: Scenario, target: &Target) -> Scenario {
+    let Training { zero, distributed_optimizer, chunked_loss, in_place_loss, context_parallel, .. } =
+        target.scenario.training;
+    // One device has nothing to share its states with.
+    if target.replicas() == 1 && context_parallel == 1 {
+        (scenario.training.zero, scenario.training.distributed_optimizer) = (zero, distributed_optimizer);
+    }
+    // A loss in chunks stores no logits.
+    if chunked_loss && scenario.training.chunked_loss {
+        scenario.training.in_place_loss = in_place_loss;
+    }
+    scenario
+}
+
 /// Reads the files of a job on the devices of a scenario, if the files leave them open.
-fn read_again(files: &[String], hardware: Hardware, expected: &Scenario) -> Result<Scenario, JobConfigError> {
+fn read_again(files: &[String], hardware: Hardware, expected: &Scenario) -> Result<JobConfig, JobConfigError> {
     let files: Vec<(&str, &[u8])> = files.iter().map(|text| ("", text.as_bytes())).collect();
-    let again = job_config::read_files(&files, hardware).map(|job| job.scenario);
-    if again.as_ref().is_ok_and(|again| again.cluster == expected.cluster) {
+    let again = job_config::read_files(&files, hardware);
+    if again.as_ref().is_ok_and(|again| again.scenario.cluster == expected.cluster) {
         return again;
     }
     let hardware = Hardware { devices: Some(expected.cluster.devices()), ..hardware };
-    job_config::read_files(&files, hardware).map(|job| job.scenario)
+    job_config::read_files(&files, hardware)
 }
 
 /// Returns the scenario with free layout and settings, for the planner `best`.

@@ -53,6 +53,7 @@ mod litgpt;
 mod llm_foundry;
 mod maxtext;
 mod megatron;
+mod megatron_attention;
 mod megatron_ignored;
 mod megatron_layers;
 mod megatron_parts;

@@ -3,6 +3,7 @@
 mod arguments;
 mod inline;
 mod keys;
+mod quotes;
 
 use api::check::{Edit, EditAction};
 use ingest::job_config::{self, Places};
@@ -205,10 +206,16 @@ fn argument_name(key: &str) -> Option<&str> {
     ["parallelism_config_", "fsdp_", "zero_stage"].iter().any(|start| name.starts_with(start)).then_some(name)
 }
 
-/// Returns an edit of a range. Its line is that of the start.
+/// Returns an edit of a range. Its line is that of the start. A replaced variable or expression is named, because its later
+/// values have no effect.
 fn edit(file: &str, action: EditAction, setting: &str, (start, end): (usize, usize), text: String) -> Edit {
     let line = 1 + file[..start].matches('\n').count();
     let offset = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
-    let setting = setting.to_owned();
+    let old = &file[start..end];
+    let setting = if action == EditAction::Replace && old.contains('$') {
+        format!("{setting} (instead of {old})")
+    } else {
+        setting.to_owned()
+    };
     Edit { action, file: 0, line: offset(line), setting, start: offset(start), end: offset(end), text }
 }

@@ -4,6 +4,8 @@ mod commands;
 mod formats;
 mod megatron_deepspeed;
 mod notation;
+mod shell;
+mod stated;
 
 use api::check::{EditAction, apply};
 use planner::fit::{ChangeKind, FieldChange, FitResult};
@@ -95,16 +97,16 @@ fn arguments_are_replaced_added_and_removed() {
     let shared = SCRIPT.replace("--nproc-per-node 8", "--nproc-per-node $TP").replace("TP=4", "TP=8");
     let shared = shared.replace("--num-attention-heads 32", "--num-attention-heads 32 --num-query-groups 8");
     let (settings, file) = edited(&shared, &change(layout(2, 2, 4, 1), &[("/layout/tensor", json!(2))]));
-    assert_eq!(settings, ["--tensor-model-parallel-size 2"]);
+    assert_eq!(settings, ["--tensor-model-parallel-size 2 (instead of $TP)"]);
     assert_eq!(file, shared.replace("--tensor-model-parallel-size $TP", "--tensor-model-parallel-size 2"));
     for expression in ["$(( 8 / 2 ))", "$((8/2))", "${NONE:-\"4\"}"] {
         let script = SCRIPT.replace("TP=4", &format!("TP={expression}"));
         let (settings, file) = edited(&script, &change(layout(2, 2, 4, 1), &[("/layout/tensor", json!(2))]));
-        assert_eq!(settings, ["TP=2"], "{expression}");
+        assert_eq!(settings, [format!("TP=2 (instead of {expression})")], "{expression}");
         assert_eq!(file, SCRIPT.replace("TP=4", "TP=2"), "{expression}");
         let direct = SCRIPT.replace("$TP", expression);
         let (settings, file) = edited(&direct, &change(layout(2, 2, 4, 1), &[("/layout/tensor", json!(2))]));
-        assert_eq!(settings, ["--tensor-model-parallel-size 2"], "{expression}");
+        assert_eq!(settings, [format!("--tensor-model-parallel-size 2 (instead of {expression})")], "{expression}");
         assert_eq!(file, SCRIPT.replace("$TP", "2"), "{expression}");
     }
     let none = change(

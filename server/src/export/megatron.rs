@@ -10,8 +10,8 @@ use planner::model::{Bias, Module, ModuleRole, Norm};
 use planner::outcome::{BatchSummary, Planned, is_even, layer_counts};
 use planner::scenario::{PlannerKind, Scenario};
 use planner::training::{
-    AttentionKernel, ContextExchange, Fp8Recipe, GradientFormat, MasterWeights, MomentFormat, Optimizer, Precision,
-    Recompute, Training,
+    AttentionKernel, ContextExchange, Experts, Fp8Recipe, GradientFormat, MasterWeights, MomentFormat, Optimizer,
+    Precision, Recompute, Training,
 };
 
 /// Reason why a plan cannot be exported.
@@ -166,8 +166,10 @@ fn model(module: &Module, context: u32, tensor: u32) -> Vec<String> {
     if let Some(size) = module.head_size {
         lines.push(format!("--kv-channels {size}"));
     }
-    if let Some(unit) = warnings::vocabulary_unit(module.vocab, tensor) {
-        lines.push(format!("--make-vocab-size-divisible-by {unit}"));
+    if module.vocab > 0 {
+        // Without a value that avoids padding, 1 adds the fewest rows.
+        let unit = warnings::vocabulary_unit(module.vocab, tensor).unwrap_or(1);
+        lines.push(format!("--vocab-size {} --make-vocab-size-divisible-by {unit}", module.vocab));
     }
     if module.gated {
         lines.push("--swiglu".to_owned());
@@ -261,8 +263,16 @@ fn training(scenario: &Scenario, planned: &Planned, module: &Module) -> Vec<Stri
     if !training.fused_weight_gradients {
         lines.push("--no-gradient-accumulation-fusion".to_owned());
     }
-    if training.dispatch_by_node {
-        lines.push("--moe-token-dispatcher-type flex --moe-enable-deepep".to_owned());
+    if module.moe.is_some() {
+        // The default of Megatron-LM gathers the tokens of all ranks.
+        lines.push(if training.dispatch_by_node {
+            "--moe-token-dispatcher-type flex --moe-enable-deepep".to_owned()
+        } else {
+            "--moe-token-dispatcher-type alltoall".to_owned()
+        });
+        if training.profile().experts == Experts::Together {
+            lines.push("--moe-grouped-gemm".to_owned());
+        }
     }
     if matches!(training.optimizer, Optimizer::Sgd | Optimizer::Muon) {
         lines.push(format!("--optimizer {}", training.optimizer.id()));
@@ -275,7 +285,8 @@ fn training(scenario: &Scenario, planned: &Planned, module: &Module) -> Vec<Stri
     lines
 }
 
-/// Returns the arguments of the precision-aware optimizer if the plan has other formats than fp32.
+/// Returns the arguments of the precision-aware optimizer if the plan has other formats than fp32, or an offloaded
+/// optimizer, which Megatron-LM refuses without it.
 fn state_formats(training: &Training) -> Option<String> {
     let moments = match training.moments {
         MomentFormat::Fp32 => None,
@@ -283,7 +294,9 @@ fn state_formats(training: &Training) -> Option<String> {
     };
     let masters = (training.master_weights == MasterWeights::Half).then(|| "--main-params-dtype fp16".to_owned());
     let formats: Vec<String> = masters.into_iter().chain(moments).collect();
-    (!formats.is_empty()).then(|| format!("--use-precision-aware-optimizer {}", formats.join(" ")))
+    let switch = "--use-precision-aware-optimizer".to_owned();
+    let is_needed = !formats.is_empty() || training.offloaded_optimizer() > 0.0;
+    is_needed.then(|| [switch].into_iter().chain(formats).collect::<Vec<_>>().join(" "))
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use planner::model::ModuleRole;
 use planner::outcome::{BatchSummary, Planned, layer_counts};
 use planner::scenario::{PlannerKind, Scenario};
-use planner::training::{Precision, Recompute, Training};
+use planner::training::{Execution, Precision, Recompute, Training};
 
 /// Reason why a plan cannot be exported.
 pub(crate) type Refusal = &'static str;
@@ -28,7 +28,7 @@ pub(crate) const fn schedule_name(planner: PlannerKind) -> Option<&'static str> 
     }
 }
 
-/// Formats the sections `training`, `parallelism` and `activation_checkpoint`.
+/// Formats the sections `training`, `parallelism`, `activation_checkpoint` and `compile`.
 pub(crate) fn job_file(
     scenario: &Scenario,
     planner: PlannerKind,
@@ -88,7 +88,7 @@ pub(crate) fn job_file(
          fsdp_reshard_after_forward = \"{reshards}\"\ntensor_parallel_degree = {}\ncontext_parallel_degree = {}\n",
         layout.tensor, training.context_parallel
     );
-    if training.tensor_overlap > 0.0 && layout.tensor > 1 {
+    if has_async_tensor(training, layout.tensor) {
         text.push_str("enable_async_tensor_parallel = true\n");
     }
     if training.expert_parallel > 1 {
@@ -104,7 +104,19 @@ pub(crate) fn job_file(
         );
     }
     text.push_str(&checkpointing(training, &counts));
+    if is_compiled(training, layout.tensor) {
+        text.push_str("\n[compile]\nenable = true\n");
+    }
     Ok(text)
+}
+
+/// True if the job compiles its layers. torchtitan refuses asynchronous tensor parallelism without it.
+fn is_compiled(training: &Training, tensor: u32) -> bool {
+    matches!(training.execution, Some(Execution::Compiled | Execution::CudaGraph)) || has_async_tensor(training, tensor)
+}
+
+fn has_async_tensor(training: &Training, tensor: u32) -> bool {
+    training.tensor_overlap > 0.0 && tensor > 1
 }
 
 /// Returns the names of the modules of every stage.

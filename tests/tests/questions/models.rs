@@ -119,7 +119,8 @@ async fn what_does_an_optimizer_on_the_host_bring() {
     let degrees = "--tensor-model-parallel-size 2 --micro-batch-size 1 --global-batch-size 64 --recompute-granularity full \
                    --recompute-method uniform --recompute-num-layers 1";
     let text = format!("{LLAMA_3_8B} {degrees}");
-    let offloaded = format!("{text} --optimizer-cpu-offload --optimizer-offload-fraction 0.5");
+    let offloaded =
+        format!("{text} --use-precision-aware-optimizer --optimizer-cpu-offload --optimizer-offload-fraction 0.5");
     let optimizer = async |text: &str| check(&job(text, 8)).await.fit.ranks[0].memory.optimizer_gib;
     let (device, half) = (optimizer(&text).await, optimizer(&offloaded).await);
     assert!((half / device - 0.5).abs() < 0.01, "{half} of {device}");

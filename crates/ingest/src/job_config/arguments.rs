@@ -68,8 +68,9 @@ fn read_script(script: &str, text: &str) -> Result<Keys, JobConfigError> {
         for text in expanded.undecided {
             read_arguments(&text, "", &variables, &mut keys)?;
         }
+        // The next line is in a branch only if a statement opened one.
+        keys.enter_branch(false);
     }
-    keys.enter_branch(false);
     if let Some(block) = json_block(text) {
         // A block that is not valid JSON, for example an awk program, is not a DeepSpeed
         // configuration.
@@ -281,7 +282,10 @@ fn read_arguments(line: &str, prefix: &str, variables: &Variables, keys: &mut Ke
         let (name, first) = argument.split_once('=').map_or((argument, None), |(name, value)| (name, Some(value)));
         let mut value: Vec<&str> = first.into_iter().collect();
         while let Some(next) = terms.next_if(|next| !is_argument(next)) {
-            value.push(next);
+            // A variable with further options ends the value.
+            if !(next.starts_with('$') && replace(next, variables).trim_start().starts_with("--")) {
+                value.push(next);
+            }
         }
         let name = name.trim_end_matches(':').replace('_', "-").to_lowercase();
         keys.push(format!("{prefix}{name}"), replace(&value.join(" "), variables))?;
@@ -339,6 +343,12 @@ mod tests {
     }
 
     #[test]
+    fn variables_with_options_are_no_value() {
+        let keys = read("MORE=\"--bf16 --num-layers 2\"\nx --normalization RMSNorm $MORE --tp 2\n").unwrap();
+        assert_eq!((keys.peek("normalization"), keys.peek("tp")), (Some("RMSNorm"), Some("2")));
+    }
+
+    #[test]
     fn variables_that_contain_themselves_end() {
         let mut keys = read("A=$B$B\nB=$A$A\nA=$B$B\n--num-layers $A").unwrap();
         assert!(keys.integer(&["num-layers"], "layers").is_err());
@@ -349,6 +359,8 @@ mod tests {
     fn slurm_directives_are_read() {
         let script = "#SBATCH -N 4\n#SBATCH --gres=gpu:8 # 8 a node\nexport TP=2 PP=4\n--nnodes $SLURM_NNODES --tp $TP --gbs $(( 16 * PP ))";
         let mut keys = read(script).unwrap();
+        let after_a_line = read(&format!("#!/bin/bash\nset -e\n{script} 2")).unwrap();
+        assert!(!after_a_line.is_in_branch("#SBATCH nodes"));
         assert_eq!(keys.integer(&["#SBATCH nodes"], "nodes"), Ok(Some(4)));
         assert_eq!(keys.text(&["#SBATCH gres"], "devices"), Some("gpu:8".to_owned()));
         for (name, value) in [("nnodes", 4), ("tp", 2), ("gbs", 64)] {

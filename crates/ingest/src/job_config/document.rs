@@ -11,12 +11,15 @@ pub(super) fn json(text: &str) -> Result<Keys, JobConfigError> {
 }
 
 pub(super) fn toml(text: &str) -> Result<Keys, JobConfigError> {
-    // Files that are not TOML usually have an unknown format. Job files contain sections.
-    if !text.lines().any(|line| line.trim_start().starts_with('[')) {
-        return Err(JobConfigError::Unknown);
-    }
-    let malformed =
-        |error: toml::de::Error| JobConfigError::Malformed { format: "TOML", detail: error.message().to_owned() };
+    // Files that are not TOML usually have an unknown format. Most job files contain headers of sections.
+    let has_header = text.lines().any(|line| line.trim_start().starts_with('['));
+    let malformed = |error: toml::de::Error| {
+        if has_header {
+            JobConfigError::Malformed { format: "TOML", detail: error.message().to_owned() }
+        } else {
+            JobConfigError::Unknown
+        }
+    };
     flat(&toml::from_str::<Value>(text).map_err(malformed)?)
 }
 

@@ -275,9 +275,13 @@ fn of_text(text: &str) -> Result<(ConfigFormat, Keys), JobConfigError> {
     }
     if trimmed.starts_with('{') {
         let keys = match document::json(trimmed) {
-            // GPT-NeoX reads files in braces as YAML.
+            // YAML in braces. Files of GPT-NeoX have keys in quotes; others are JSON with an error.
             Err(error) => match yaml::keys(trimmed) {
                 Ok(keys) if gpt_neox::is_job(&keys) => keys,
+                Ok(mut keys) if yaml::has_plain_key(trimmed) && of_keys(&keys).is_some() => {
+                    interpolation::resolve(&mut keys);
+                    keys
+                }
                 _ => return Err(error),
             },
             Ok(keys) => keys,

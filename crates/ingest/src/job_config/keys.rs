@@ -8,7 +8,7 @@ use planner::scenario::Scenario;
 use serde::{Deserialize, Serialize};
 
 use super::{ConfigFormat, JobConfig, JobConfigError, MAX_KEYS, similar};
-use values::{conflict, first_word, integer, is_plain, is_same, refuse};
+use values::{conflict, first_word, integer, is_list, is_plain, is_same, refuse};
 
 /// Maximum value length in a report, in characters.
 const MAX_KEY_CHARS: usize = 120;
@@ -185,7 +185,7 @@ impl Keys {
     pub(super) fn flag(&mut self, names: &[&str], setting: &'static str) -> Option<bool> {
         let (key, value) = self.take(names, setting)?;
         let word = first_word(&value).to_lowercase();
-        if word.starts_with('$') {
+        if word.starts_with('$') && !is_list(&word) {
             self.assume(format!("{key} has a variable that the file does not set. It is read as on."));
         }
         Some(!matches!(word.as_str(), "false" | "no" | "0" | "off"))
@@ -431,6 +431,11 @@ impl Keys {
         self.assumed.extend(other.assumed);
         other.not_modelled.into_iter().for_each(|sentence| self.not_modelled(sentence));
         self.refusals.extend(other.refusals);
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_in_branch(&self, key: &str) -> bool {
+        self.entries.iter().any(|entry| entry.key == key && entry.is_in_branch)
     }
 
     #[cfg(test)]

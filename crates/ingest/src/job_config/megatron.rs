@@ -2,11 +2,12 @@
 
 use planner::model::{Bias, Model, Module, ModuleRole, Norm};
 use planner::training::{
-    AttentionKernel, ContextExchange, Fp8Recipe, Framework, GradientFormat, MasterWeights, MomentFormat, Precision,
-    Recompute, RecomputedModule,
+    ContextExchange, Fp8Recipe, Framework, GradientFormat, MasterWeights, MomentFormat, Precision, Recompute,
+    RecomputedModule,
 };
 
 use super::keys::Keys;
+use super::megatron_attention;
 use super::megatron_ignored;
 use super::megatron_layers;
 use super::megatron_parts;
@@ -322,30 +323,18 @@ fn memory(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError
             keys.assume("Gradients of fp16 training are in 16 bits unless --accumulate-allreduce-grads-in-fp32 is on.");
         }
     }
-    let flash = keys.flag(&["use-flash-attn", "use-flash-attn-v2"], "attention kernel").unwrap_or(false);
-    let backend = keys.text(&["attention-backend"], "attention kernel");
-    let implementation = keys.text(&["transformer-impl"], "attention kernel");
-    let has_implementation = implementation.is_some();
-    let is_local = implementation.is_some_and(|name| name.trim() == "local") && !flash;
-    // Versions of 2021 and 2022 have these names and no fused attention. DeepSpeed still has them.
-    let older = ["checkpoint-activations", "activations-checkpoint-method", "activations-checkpoint-num-layers"];
-    let is_older = !is_deepspeed && !flash && !has_implementation && older.into_iter().any(|name| keys.has(name));
-    if is_older && backend.is_none() {
-        keys.assume(
-            "The arguments of recomputation are those of Megatron-LM before 2023, whose attention has no fused kernel.",
-        );
-    }
-    settings.attention = match backend.as_deref() {
-        None if is_local || is_older => Some(AttentionKernel::Unfused),
-        Some("unfused" | "local") => Some(AttentionKernel::Unfused),
-        Some(_) => Some(AttentionKernel::Flash),
-        None => flash.then_some(AttentionKernel::Flash),
-    };
+    let is_local = megatron_attention::read(keys, settings, is_deepspeed);
     optimizer::read_offload(keys, settings)?;
     if let Some(name) = keys.text(&["optimizer"], "optimizer") {
         optimizer::set(&name, keys, settings);
     }
     settings.chunked_collectives = keys.flag(&["tp-comm-overlap", "tp-comm-overlap-ag"], "overlap");
+    if is_local && settings.chunked_collectives == Some(true) {
+        settings.chunked_collectives = None;
+        keys.not_modelled(
+            "Overlap of tensor-parallel communication is not applied, because the layers are not those of Transformer Engine.",
+        );
+    }
     let offloaded = keys.integer(&["cpu-offloading-num-layers"], "layers with offloaded activations")?;
     if keys.flag(&["cpu-offloading"], "offload").unwrap_or(offloaded.is_some_and(|layers| layers > 0)) {
         settings.offloaded_layers = offloaded;

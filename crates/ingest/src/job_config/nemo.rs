@@ -62,6 +62,10 @@ pub(super) fn read_nemo(keys: &mut Keys) -> Result<Settings, JobConfigError> {
         keys.rename(|key| (key == "recompute-method").then(|| "unused-recompute-method".to_owned()));
     }
     switches(keys);
+    // Layers without Transformer Engine are the local ones of Megatron-Core.
+    if keys.peek("transformer-engine").is_some_and(|value| value.eq_ignore_ascii_case("false")) {
+        keys.derive("transformer-impl", "local", "transformer-engine");
+    }
     let mut settings = megatron::read(keys)?;
     adapters(keys, &mut settings)?;
     ignore(keys);

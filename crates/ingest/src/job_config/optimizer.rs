@@ -76,6 +76,7 @@ pub(super) fn read_offload(keys: &mut Keys, settings: &mut Settings) -> Result<(
     for name in names {
         is_on |= is_offloaded(keys, name, "Offload of the optimizer");
     }
+    refuse_plain_offload(keys);
     let shares = ["optimizer-offload-fraction", "deepspeed.zero_optimization.offload_optimizer.ratio"];
     let share = keys.number(&shares, "optimizer offload")?;
     if is_on {
@@ -91,6 +92,23 @@ pub(super) fn read_offload(keys: &mut Keys, settings: &mut Settings) -> Result<(
         }
     }
     Ok(())
+}
+
+/// Reports that Megatron-LM refuses the offload of another than the precision-aware optimizer. Its program checks it, which
+/// Megatron-Bridge and verl do not run.
+fn refuse_plain_offload(keys: &mut Keys) {
+    let name = "optimizer-cpu-offload";
+    let is_on = |keys: &Keys, name: &str| {
+        keys.peek(name).is_some_and(|value| !value.trim().to_lowercase().starts_with(['f', '0', 'n']))
+    };
+    let file_name = keys.file_name(name);
+    let is_of_program = !file_name.contains('.') || file_name.starts_with("modules.");
+    if is_of_program && is_on(keys, name) && !is_on(keys, "use-precision-aware-optimizer") {
+        keys.refuse(
+            "Megatron-LM refuses the offload of the optimizer (optimizer-cpu-offload) without \
+             use-precision-aware-optimizer. State both.",
+        );
+    }
 }
 
 /// Keys of LLaMA-Factory, axolotl, PEFT and TRL for the rank and the adapted layers.

@@ -59,12 +59,16 @@ pub fn places(text: &str, format: ConfigFormat) -> Option<Places> {
         ConfigFormat::Torchtitan => {
             let places = toml::places(trimmed);
             // A command line has no sections.
-            if places.iter().all(|place| place.value.is_some()) {
+            if places.iter().all(|place| place.value.is_some()) && super::document::toml(trimmed).is_err() {
                 return None;
             }
             (Notation::Toml, places)
         }
-        _ if trimmed.starts_with('{') => (Notation::Json, json::places(trimmed)?),
+        _ if trimmed.starts_with('{') => match json::places(trimmed) {
+            Some(places) => (Notation::Json, places),
+            // YAML in braces.
+            None => (Notation::Yaml, yaml::places(trimmed)?),
+        },
         // Arguments of a command line.
         ConfigFormat::Litgpt | ConfigFormat::Levanter | ConfigFormat::Nanotron
             if is_wrapped || !super::yaml::is_yaml(trimmed) && !trimmed.starts_with('{') =>

@@ -41,6 +41,7 @@ pub(super) fn build(
     };
     let of_replica = workload.global_batch / replicas.max(1) / microbatch.unwrap_or(1).max(1);
     training.microbatches_per_flush = settings.microbatches_per_flush.filter(|&flush| flush < of_replica);
+    settings.refuse_local_batch(replicas, keys);
     let layout = LayoutRequest {
         tensor: settings.tensor.or(settings.has_layout.then_some(1)),
         pipeline: settings.pipeline.or(settings.has_layout.then_some(1)),

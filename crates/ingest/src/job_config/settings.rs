@@ -249,6 +249,25 @@ impl Settings {
         self.activation_offload * self.offloaded_layers.map_or(1.0, |layers| (f64::from(layers) / on_device).min(1.0))
     }
 
+    /// Reports that torchtitan refuses the local batch of a pipeline: its sequences on `replicas` replicas do not divide the
+    /// global batch.
+    pub(super) fn refuse_local_batch(&self, replicas: u32, keys: &mut Keys) {
+        let (Batch::Global(global), Some(flush), Some(microbatch)) =
+            (self.batch, self.microbatches_per_flush, self.microbatch)
+        else {
+            return;
+        };
+        let local = flush.saturating_mul(microbatch);
+        let step = local.saturating_mul(replicas);
+        let is_stated = self.stated_devices().is_some() || self.replicas.is_some();
+        if is_stated && !global.is_multiple_of(step.max(1)) {
+            keys.refuse(format!(
+                "torchtitan refuses a global batch ({global}) that is no multiple of the local batch times the data-parallel \
+                 replicas ({local} x {replicas}). Change local_batch_size or global_batch_size."
+            ));
+        }
+    }
+
     /// Refuses a global batch that the microbatch, the accumulation and the replicas do not form.
     pub(super) fn check_batch(&self) -> Result<(), JobConfigError> {
         let (Batch::Global(global), Some(microbatch)) = (self.batch, self.microbatch) else { return Ok(()) };

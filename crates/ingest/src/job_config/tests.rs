@@ -5,6 +5,7 @@ mod defaults;
 mod families;
 mod frameworks;
 mod newer_files;
+mod notations;
 mod programs;
 mod silent_settings;
 mod state_formats;

@@ -140,7 +140,8 @@ fn degrees(keys: &mut Keys, settings: &mut Settings, model_layers: u32) -> Resul
     let names = ["parallelism.fsdp_reshard_after_forward", "training.fsdp_reshard_after_forward"];
     let reshards = keys.text(&names, "ZeRO stage");
     settings.zero = Some(match (sharded, reshards.as_deref()) {
-        (Some(1), _) => 0,
+        // FSDP also shards over the devices of a context-parallel group.
+        (Some(1), _) if settings.context.unwrap_or(1) <= 1 => 0,
         (_, Some("always")) => 3,
         // In a pipeline, FSDP2 keeps gathered weights and unreduced gradients between microbatches.
         _ if is_pipeline => 1,
@@ -281,6 +282,12 @@ fn batch(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError>
     let is_pipeline = settings.pipeline.unwrap_or(1) > 1;
     settings.microbatch = Some(if is_pipeline { microbatch.unwrap_or(1) } else { local });
     // Each step of gradient accumulation runs the whole schedule with one local batch.
+    if let Some(microbatch) = microbatch.filter(|&microbatch| is_pipeline && !local.is_multiple_of(microbatch)) {
+        keys.refuse(format!(
+            "torchtitan refuses a local batch ({local}) that is no multiple of pipeline_parallel_microbatch_size \
+             ({microbatch}). Change one of them."
+        ));
+    }
     settings.microbatches_per_flush = is_pipeline.then(|| local.div_ceil(microbatch.unwrap_or(1).max(1)));
     settings.batch_key = Some("training.global_batch_size");
     settings.batch = global.map_or(Batch::Replica(local), Batch::Global);

@@ -50,6 +50,11 @@ fn malformed(detail: impl Into<String>) -> JobConfigError {
     JobConfigError::Malformed { format: "YAML", detail: detail.into() }
 }
 
+/// True if the first key of a mapping in braces has no quotes, as in YAML and not in JSON.
+pub(super) fn has_plain_key(text: &str) -> bool {
+    text.strip_prefix('{').is_some_and(|rest| rest.trim_start().starts_with(char::is_alphabetic))
+}
+
 /// Returns the root of a document.
 pub(super) fn document(text: &str) -> Result<Node, JobConfigError> {
     let mut parser = Parser::new_from_str(text);

@@ -5,6 +5,7 @@ use regex::Regex;
 use serde_json::Value;
 
 use super::edit;
+use super::quotes::{Parts, is_in_string, quoted, words, words_end};
 use crate::checks::syntax::word;
 
 /// Arguments after which new ones are added. Every job has one of them.
@@ -39,7 +40,8 @@ pub(super) fn value<'a>(file: &'a str, name: &str) -> Option<&'a str> {
 /// Returns the edit that gives an argument a value, or `None` if it cannot be placed.
 pub(super) fn place(file: &str, name: &str, value: &Value) -> Option<Edit> {
     match value {
-        Value::Null | Value::Bool(false) => removed(file, name),
+        Value::Null => removed(file, name, false),
+        Value::Bool(false) => removed(file, name, true),
         Value::Bool(true) => argument(file, name, None),
         value => argument(file, name, Some(&word(value))),
     }
@@ -72,14 +74,19 @@ impl Found<'_> {
     fn end(&self) -> usize {
         self.value.map_or(self.name_end, |(start, value)| start + value.len())
     }
+
+    fn parts(&self) -> Parts {
+        let value = self.value.map(|(start, value)| (start, start + value.len()));
+        Parts { start: self.start, name_end: self.name_end, value }
+    }
 }
 
-/// Finds an argument outside comments.
+/// Finds an argument outside comments. Of several, the last one counts, as in argparse.
 fn find<'a>(file: &'a str, name: &str) -> Option<Found<'a>> {
-    let after = r#"(?P<list>["']?[ \t]*,\s*["']?)|(?P<pair>["']?[ \t]*[:=][ \t]*["']?)|(?P<space>[ \t]+["']?)"#;
+    let after = r#"(?P<list>["']?[ \t]*,\s*["']?)|(?P<pair>["']?[ \t]*[:=][ \t]*["']?)|(?P<space>["']?[ \t]+["']?)"#;
     let value = r#"(?P<value>[^\s\\,"'#\])])"#;
     let pattern = Regex::new(&format!(r"--{}(?:(?:{after}){value})?", pattern_of(name))).expect("a fixed pattern");
-    pattern.captures_iter(file).find_map(|found| {
+    let found = pattern.captures_iter(file).filter_map(|found| {
         let whole = found.get(0)?;
         let name_end = whole.start() + 2 + name.len();
         let line = &file[file[..whole.start()].rfind('\n').map_or(0, |at| at + 1)..whole.start()];
@@ -89,7 +96,19 @@ fn find<'a>(file: &'a str, name: &str) -> Option<Found<'a>> {
         if is_comment || is_longer {
             return None;
         }
-        let value = found.name("value").filter(|value| !file[value.start()..].starts_with("--"));
+        // All arguments of a script and the items of an array are no value.
+        let is_next = |value: &regex::Match<'_>| {
+            let word = shell_word(&file[value.start()..]);
+            let is_list =
+                ["$@", "$*", "${@", "${*"].iter().any(|start| word.starts_with(start)) || word.contains("[@]");
+            !word.starts_with("--") && !is_list
+        };
+        // The quote after a name ends a longer word, unless the name is a word in quotes.
+        let is_apart = found.name("space").is_none_or(|space| {
+            !space.as_str().starts_with(['"', '\''])
+                || quoted(file, whole.start(), name_end).is_some_and(|it| it.is_word)
+        });
+        let value = found.name("value").filter(|value| is_next(value) && is_apart);
         let is_pair = found.name("pair").is_some_and(|pair| pair.as_str().contains(':'));
         let notation = match value {
             Some(_) if is_pair => Notation::Yaml,
@@ -98,7 +117,8 @@ fn find<'a>(file: &'a str, name: &str) -> Option<Found<'a>> {
         };
         let value = value.map(|value| (value.start(), shell_word(&file[value.start()..])));
         Some(Found { start: whole.start(), name_end, value, notation })
-    })
+    });
+    found.last()
 }
 
 /// Pattern of a name. Underscores and hyphens are equal, as in torchtitan and transformers.
@@ -188,7 +208,11 @@ fn argument(file: &str, argument: &str, value: Option<&str>) -> Option<Edit> {
         if LISTS.contains(&name) {
             return None;
         }
+        let is_bare = found.notation == Notation::Shell
+            && found.value.is_some_and(|(start, old)| quoted(file, start, start + old.len()).is_none())
+            && !is_in_string(file, found.start);
         let text = match (value, found.notation) {
+            (Some(value), _) if is_bare && value.contains(is_special) => format!("'{value}'"),
             (Some(value), _) => value.to_owned(),
             (None, Notation::Yaml) => "true".to_owned(),
             // The flag is set.
@@ -197,7 +221,8 @@ fn argument(file: &str, argument: &str, value: Option<&str>) -> Option<Edit> {
         let Some((start, old)) = found.value else {
             // A switch without a value gets one.
             let is_switch = SWITCH.contains(&text.as_str()) && found.notation == Notation::Shell;
-            let at = found.name_end;
+            let is_word = quoted(file, found.start, found.name_end).is_some_and(|it| it.is_word);
+            let at = found.name_end + usize::from(is_word);
             return is_switch.then(|| edit(EditAction::Replace, at, at, format!(" {text}")));
         };
         if let Some(Assignment { name, start, value }) = assignment(file, old, argument) {
@@ -208,13 +233,16 @@ fn argument(file: &str, argument: &str, value: Option<&str>) -> Option<Edit> {
         return Some(edit(EditAction::Replace, start, start + old.len(), text));
     }
     let anchor = ANCHORS.iter().find_map(|name| find(file, name).filter(|found| found.value.is_some()))?;
-    let after = &file[anchor.end()..];
-    let quote = after.chars().next().filter(|letter| *letter == '"' || *letter == '\'');
-    let at = anchor.end() + quote.map_or(0, char::len_utf8);
+    let quote = file[anchor.end()..].chars().next().filter(|letter| *letter == '"' || *letter == '\'');
+    let at = match anchor.notation {
+        Notation::Shell => words_end(file, anchor.parts())?,
+        Notation::Yaml | Notation::List => anchor.end() + quote.map_or(0, char::len_utf8),
+    };
     let text = match anchor.notation {
+        // The words of a string have no quotes of their own.
         Notation::Shell => match value.filter(|value| value.contains(is_special) && !LISTS.contains(&name)) {
-            Some(value) => format!(" --{name} '{value}'"),
-            None => format!(" {setting}"),
+            Some(value) if !is_in_string(file, at) => format!(" --{name} '{value}'"),
+            _ => format!(" {setting}"),
         },
         Notation::Yaml => {
             let line = file[..anchor.start].rfind('\n').map_or(0, |at| at + 1);
@@ -234,12 +262,17 @@ fn is_special(letter: char) -> bool {
     !(letter.is_ascii_alphanumeric() || "-_.,:/=+@%".contains(letter))
 }
 
-/// Returns the edit that removes an argument.
-fn removed(file: &str, name: &str) -> Option<Edit> {
-    let found = find(file, name).filter(|_| !LISTS.contains(&name))?;
+/// Returns the edit that removes an argument; `None` if the end of its words is not known.
+fn removed(file: &str, name: &str, is_switch: bool) -> Option<Edit> {
+    let mut found = find(file, name).filter(|_| !LISTS.contains(&name))?;
+    // What follows a switch is its value only if it is a word for on or off.
+    let is_word = |value: &str| ["true", "false", "1", "0"].contains(&value.to_lowercase().as_str());
+    if is_switch && found.notation == Notation::Shell {
+        found.value = found.value.filter(|(_, value)| is_word(value));
+    }
     let (start, end) = match found.notation {
         Notation::List => return None,
-        Notation::Shell => (found.start, found.end()),
+        Notation::Shell => words(file, found.parts())?,
         Notation::Yaml => {
             let start = file[..found.start].rfind('\n').map_or(0, |at| at + 1);
             (start, file[found.end()..].find('\n').map_or(file.len(), |at| found.end() + at + 1))

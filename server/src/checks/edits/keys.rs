@@ -61,15 +61,22 @@ fn anchor<'a>(places: impl DoubleEndedIterator<Item = &'a Place> + Clone) -> Opt
     places.clone().find(is_batch).or_else(|| places.next_back())
 }
 
-/// Adds a TOML key after the header of its section, or a new section at the end of the file.
+/// Adds a TOML key after the header of its section, beside a dotted key of its section, or in a new section at the end of
+/// the file.
 fn add_to_section(file: &str, places: &[Place], key: &str, value: &Value) -> Edit {
     let (section, name) = split(key);
     let line = setting(Notation::Toml, name, value);
     let named = format!("[{section}] {line}");
     let header = places.iter().find(|place| place.key == section && place.value.is_none());
-    let (at, text) = match header {
-        Some(header) => (line_end(file, header.start), format!("{}{line}", newline(file))),
-        None => (file.len(), format!("{0}[{section}]{0}{line}{0}", newline(file))),
+    let dotted = places.iter().filter(|place| split(&place.key).0 == section).find_map(|place| {
+        let written = file[place.start..].split('=').next()?.trim_end();
+        let (before, _) = written.rsplit_once('.')?;
+        Some((place.value.as_ref()?.end, format!("{before}.{line}")))
+    });
+    let (at, text) = match (header, dotted) {
+        (Some(header), _) => (line_end(file, header.start), format!("{}{line}", newline(file))),
+        (None, Some((end, dotted))) => (line_end(file, end), format!("{}{dotted}", newline(file))),
+        (None, None) => (file.len(), format!("{0}[{section}]{0}{line}{0}", newline(file))),
     };
     edit(file, EditAction::Add, &named, (at, at), text)
 }
@@ -84,7 +91,9 @@ fn add_beside(
     value: &Value,
 ) -> Option<Edit> {
     let (section, leaf) = split(key);
-    let siblings = places.iter().filter(|place| !place.is_flow && split(&place.key).0 == section);
+    let is_sibling = |place: &&Place| split(&place.key).0 == section;
+    let is_flow = places.iter().any(|place| is_sibling(&place) && place.is_flow);
+    let siblings = places.iter().filter(is_sibling).filter(|place| place.is_flow == is_flow);
     let shown = if key == name { leaf } else { name };
     let described = match value {
         Value::Object(fields) => fields.values().next()?,
@@ -102,12 +111,22 @@ fn add_beside(
     let anchor = anchor(siblings);
     let place = anchor.unwrap_or(first);
     let end = anchor.and_then(|anchor| anchor.value.as_ref()).map(|range| range.end);
-    let (at, text) = if notation == Notation::Json {
+    // A mapping in braces has the members of JSON, also in YAML.
+    let (at, text) = if notation == Notation::Json || is_flow {
+        let end = end.map(|end| end + usize::from(quoted_value(file, place)));
         member(file, place, end, leaf, value)
     } else {
         mapping_line(file, place, end, leaf, value)?
     };
     Some(edit(file, EditAction::Add, &described, (at, at), text))
+}
+
+/// True if the range of a value in YAML leaves out its quotes.
+fn quoted_value(file: &str, place: &Place) -> bool {
+    place.value.as_ref().is_some_and(|range| {
+        let quote = file[..range.start].chars().next_back().filter(|letter| matches!(letter, '"' | '\''));
+        quote.is_some_and(|quote| file[range.end..].starts_with(quote))
+    })
 }
 
 /// Returns a JSON member after the value of a place, or before its key, with its position.

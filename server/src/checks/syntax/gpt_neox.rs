@@ -1,8 +1,8 @@
 //! Keys of GPT-NeoX, with underscores or hyphens.
 
 use planner::scenario::Scenario;
-use planner::training::Recompute;
-use serde_json::Value;
+use planner::training::{AttentionKernel, Recompute};
+use serde_json::{Value, json};
 
 use super::{Setting, Target};
 use crate::checks::expected::{GLOBAL_BATCH, REPLICAS};
@@ -27,6 +27,11 @@ pub(super) fn settings(target: &Target, field: &str) -> Option<Vec<Setting>> {
                 Recompute::Full => set("checkpoint_activations", true.into()),
                 Recompute::Selective | Recompute::Operators => None,
             }
+        }
+        // A file with the kernels of its layers states them in a list, which is not changed.
+        "/training/attention" if matches!(training.attention, AttentionKernel::Flash | AttentionKernel::Flash2) => {
+            let layers = target.scenario.model.layers();
+            set("attention_config", json!([[["flash"], layers]]))
         }
         "/training/zero" | "/training/distributed_optimizer" => {
             let keys = ["zero_optimization.stage", "zero-optimization.stage"];

@@ -23,6 +23,7 @@ pub(super) fn settings_in(section: &str, job: &Job<'_>, target: &Target, field: 
         REPLICAS => keys.replicas(target),
         "/training/context_parallel" => keys.degree("context", training.context_parallel),
         "/training/expert_parallel" => keys.degree("expert", training.expert_parallel),
+        "/training/shard_degree" => keys.sharding(target.shards_and_copies()?.1),
         "/training/recompute" | "/training/recompute_layers" if training.recompute_layers.is_none() => {
             let policy = match training.recompute {
                 Recompute::None => "none",
@@ -89,6 +90,18 @@ impl MaxText<'_> {
         let replicas = i64::from(target.replicas()) / i64::from(target.scenario.training.expert_parallel.max(1));
         let is_whole = others > 0 && replicas % others == 0;
         is_whole.then(|| vec![self.set(largest, (replicas / others).into())])
+    }
+
+    /// Returns the settings of the copies of the sharded model between nodes. The other parts between nodes stay; -1 is no
+    /// number of parts.
+    fn sharding(self, copies: u32) -> Option<Vec<Setting>> {
+        let [data, fsdp] = ["data", "fsdp"].map(|name| format!("dcn_{name}_parallelism"));
+        let part = |name: &str| self.number(name).map_or(Some(1), |part| u32::try_from(part).ok());
+        let within = part("ici_data_parallelism")?.max(1);
+        let between = part(&data)?.checked_mul(part(&fsdp)?)?;
+        let changed = copies / within;
+        let is_whole = copies.is_multiple_of(within) && changed > 0 && between.is_multiple_of(changed);
+        is_whole.then(|| vec![self.set(&data, changed.into()), self.set(&fsdp, (between / changed).into())])
     }
 
     /// Sequences of a replica and step without accumulation: the microbatches of a pipeline.

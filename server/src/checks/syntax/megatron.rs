@@ -109,6 +109,14 @@ pub(super) fn settings(job: &Job<'_>, target: &Target, field: &str) -> Option<Ve
             Setting::set(&["exp-avg-dtype"], "bf16"),
             Setting::set(&["exp-avg-sq-dtype"], "bf16"),
         ]),
+        "/training/recompute_modules" => Some(vec![Setting::set(&["recompute-modules"], modules(target)?.join(" "))]),
+        _ => arguments(target, field),
+    }
+}
+
+/// Returns the arguments of a field in a YAML file, in which modules are a list. Megatron-LM refuses a text of words.
+pub(super) fn yaml_arguments(target: &Target, field: &str) -> Option<Vec<Setting>> {
+    match field {
         "/training/recompute_modules" => Some(vec![Setting::set(&["recompute-modules"], modules(target)?)]),
         _ => arguments(target, field),
     }
@@ -150,16 +158,23 @@ pub(super) fn arguments(target: &Target, field: &str) -> Option<Vec<Setting>> {
         }
         "/training/gradients" => Some(vec![switch("grad-reduce-in-bf16", training.gradients == GradientFormat::Bf16)]),
         "/training/attention" if matches!(training.attention, AttentionKernel::Flash | AttentionKernel::Flash2) => {
-            Some(vec![if training.framework == Framework::MegatronDeepspeed {
-                switch("use-flash-attn-v2", true)
+            Some(if training.framework == Framework::MegatronDeepspeed {
+                vec![switch("use-flash-attn-v2", true)]
             } else {
-                Setting::set(&["attention-backend"], "flash")
-            }])
+                // Local layers have no fused attention.
+                let layers = Setting::if_stated(&["transformer-impl"], "transformer_engine");
+                vec![Setting::set(&["attention-backend"], "flash"), layers]
+            })
         }
-        "/training/optimizer_offload" => Some(vec![
-            Setting::set(&["optimizer-cpu-offload"], true),
-            Setting::set(&["optimizer-offload-fraction"], training.optimizer_offload),
-        ]),
+        // The offload is one of the precision-aware optimizer, which is a distributed one.
+        "/training/optimizer_offload" if training.optimizer_offload > 0.0 => (training.zero_stage() >= 1).then(|| {
+            vec![
+                Setting::set(&["optimizer-cpu-offload"], true),
+                Setting::set(&["optimizer-offload-fraction"], training.optimizer_offload),
+                Setting::set(&["use-precision-aware-optimizer"], true),
+            ]
+        }),
+        "/training/optimizer_offload" => Some(vec![Setting::if_stated(&["optimizer-cpu-offload"], false)]),
         "/training/recompute" | "/training/recompute_layers" => Some(recompute(target)),
         "/training/zero" | "/training/distributed_optimizer" => {
             Some(sharding(training.zero_stage()).into_iter().chain(gathered_weights(target)).collect())
@@ -202,11 +217,11 @@ pub(super) fn chunks_by_layers(target: &Target) -> Option<Vec<Setting>> {
     Some(vec![setting])
 }
 
-/// Returns the modules of selective recomputation as words of an argument; `None` if there are none.
-fn modules(target: &Target) -> Option<String> {
+/// Returns the modules of selective recomputation; `None` if there are none.
+fn modules(target: &Target) -> Option<Vec<&'static str>> {
     let modules = &target.scenario.training.recompute_modules;
     let names: Vec<&str> = modules.iter().map(|module| module.id()).collect();
-    (!names.is_empty()).then(|| names.join(" "))
+    (!names.is_empty()).then_some(names)
 }
 
 fn recompute(target: &Target) -> Vec<Setting> {

@@ -11,7 +11,7 @@ pub(super) fn settings(target: &Target, field: &str) -> Option<Vec<Setting>> {
             None
         }
         "/layout/chunks" => megatron::chunks_by_layers(target),
-        _ => megatron::arguments(target, field),
+        _ => megatron::yaml_arguments(target, field),
     };
     Some(renamed(settings?, |name| {
         let is_parallel = name.ends_with("parallel-size") || matches!(name, "sequence-parallel" | "tp-comm-overlap");

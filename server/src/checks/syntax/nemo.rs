@@ -1,6 +1,6 @@
 //! Keys of `NeMo` and of Megatron-Bridge, which are arguments of Megatron-LM under other names.
 
-use planner::training::GradientFormat;
+use planner::training::{AttentionKernel, GradientFormat};
 
 use super::megatron::{self, CHUNKS};
 use super::{Job, Setting, Target};
@@ -18,7 +18,7 @@ const NAMES: [(&str, &[&str]); 5] = [
 ];
 
 /// Sections of Megatron-Bridge with arguments that are not in `model`.
-const SECTIONS: [(&str, &str); 12] = [
+const SECTIONS: [(&str, &str); 13] = [
     ("tp-comm-overlap", "comm_overlap"),
     ("overlap-grad-reduce", "ddp"),
     ("overlap-param-gather", "ddp"),
@@ -28,10 +28,18 @@ const SECTIONS: [(&str, &str); 12] = [
     ("ckpt-format", "checkpoint"),
     ("optimizer-cpu-offload", "optimizer"),
     ("optimizer-offload-fraction", "optimizer"),
+    ("use-precision-aware-optimizer", "optimizer"),
     ("data-parallel-sharding-strategy", "ddp"),
     ("use-megatron-fsdp", "dist"),
     ("use-torch-fsdp2", "dist"),
 ];
+
+/// Key of the layers of Transformer Engine.
+const ENGINE: &str = "model.transformer_engine";
+
+fn is_without_engine(job: &Job<'_>) -> bool {
+    job.value(ENGINE).is_some_and(|value| value.eq_ignore_ascii_case("false"))
+}
 
 /// Returns the settings of `NeMo`.
 pub(super) fn settings(job: &Job<'_>, target: &Target, field: &str) -> Option<Vec<Setting>> {
@@ -50,9 +58,23 @@ pub(super) fn settings(job: &Job<'_>, target: &Target, field: &str) -> Option<Ve
             let is_short = training.gradients == GradientFormat::Bf16 && training.zero_stage() == 1;
             is_short.then(|| vec![Setting::set(&["model.optim.grad_sync_dtype"], "bf16")])
         }
-        // NeMo has no such setting, or only for one optimizer.
+        // The keys of the distributed optimizer of NeMo. Another one has none.
+        "/training/data_overlap" if job.value(OPTIMIZER) == Some("distributed_fused_adam") => {
+            let share = training.data_overlap;
+            let switches = ["overlap_grad_sync", "overlap_param_sync"];
+            let set = |name: &str| Setting::set(&[&format!("model.optim.{name}")], share >= 1.0);
+            (share <= 0.0 || share >= 1.0).then(|| switches.map(set).to_vec())
+        }
+        "/training/attention" if is_without_engine(job) => {
+            let backend = Setting::if_stated(&["model.attention_backend"], "flash");
+            let is_fused = training.attention != AttentionKernel::Unfused;
+            is_fused.then(|| vec![Setting::if_stated(&[ENGINE], true), backend])
+        }
+        // Layers without Transformer Engine have no such overlap.
+        "/training/tensor_overlap" if is_without_engine(job) => None,
+        // NeMo has no such setting.
         "/training/optimizer_offload" | "/training/data_overlap" => None,
-        _ => Some(renamed(megatron::arguments(target, field)?, |name| {
+        _ => Some(renamed(megatron::yaml_arguments(target, field)?, |name| {
             let others = NAMES.into_iter().find(|(argument, _)| *argument == name).map(|(_, names)| names.to_vec());
             let plain = name.replace('-', "_");
             let names = others.unwrap_or_else(|| vec![&plain]);
@@ -67,7 +89,7 @@ pub(super) fn bridge_settings(target: &Target, field: &str) -> Option<Vec<Settin
         let is_long = target.scenario.training.gradients == GradientFormat::Fp32;
         return Some(vec![Setting::set(&["ddp.grad_reduce_in_fp32"], is_long)]);
     }
-    Some(renamed(megatron::arguments(target, field)?, |name| {
+    Some(renamed(megatron::yaml_arguments(target, field)?, |name| {
         let section = SECTIONS.into_iter().find(|(argument, _)| *argument == name).map_or("model", |(_, it)| it);
         let name = if name == CHUNKS { "virtual-pipeline-model-parallel-size" } else { name };
         vec![format!("{section}.{}", name.replace('-', "_"))]

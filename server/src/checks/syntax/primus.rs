@@ -12,6 +12,10 @@ pub(super) fn settings(job: &Job<'_>, target: &Target, field: &str) -> Option<Ve
     }
     let key = |name: &str| format!("{OVERRIDES}.{}", name.replace('-', "_"));
     let is_counted = field == "/layout/chunks" && job.states(&[&key(CHUNKS)]);
-    let settings = if is_counted { megatron::arguments(target, field) } else { megatron::settings(job, target, field) };
+    let settings = if is_counted || field == "/training/recompute_modules" {
+        megatron::yaml_arguments(target, field)
+    } else {
+        megatron::settings(job, target, field)
+    };
     Some(renamed(settings?, |name| vec![key(name)]))
 }

@@ -46,8 +46,18 @@ pub(super) fn settings(job: &Job<'_>, target: &Target, field: &str) -> Option<Ve
         "/layout/chunks" | STAGES if is_of_2024(job) => None,
         "/layout/chunks" | STAGES => Some(stages(target)),
         // A pipeline splits the local batch. Without one, gradients are accumulated.
-        GLOBAL_BATCH if is_pipeline => set(&local, target.replica_batch()?),
-        GLOBAL_BATCH => set(&["training.global_batch_size"], workload.global_batch),
+        GLOBAL_BATCH if is_pipeline => set(
+            &local,
+            match training.microbatches_per_flush {
+                Some(flush) => flush.saturating_mul(layout.microbatch?),
+                None => target.replica_batch()?,
+            },
+        ),
+        // Without a pipeline the local batch is the microbatch.
+        GLOBAL_BATCH => Some(vec![
+            Setting::if_stated(&local, layout.microbatch?),
+            Setting::set(&["training.global_batch_size"], workload.global_batch),
+        ]),
         REPLICAS => replicas(job, target.replicas()),
         "/training/context_parallel" if is_of_2024(job) => set(
             &["experimental.context_parallel_degree", "training.context_parallel_degree"],
@@ -82,7 +92,8 @@ pub(super) fn settings(job: &Job<'_>, target: &Target, field: &str) -> Option<Ve
             Some(vec![Setting::set(&names, (target.scenario.workload.global_batch / replicas).max(1))])
         }
         "/training/execution" if training.execution == Some(Execution::Compiled) => {
-            Some(vec![Setting::set(&["compile.enable", "training.compile"], true)])
+            let switch = Setting::set(&["compile.enable", "training.compile"], true);
+            Some([switch].into_iter().chain(with_model(job)).collect())
         }
         "/training/tensor_overlap" => Some(vec![Setting::set(
             &["parallelism.enable_async_tensor_parallel", "experimental.enable_async_tensor_parallel"],
@@ -119,6 +130,15 @@ pub(super) fn settings(job: &Job<'_>, target: &Target, field: &str) -> Option<Ve
 fn is_interleaved(job: &Job<'_>) -> bool {
     let schedule = SCHEDULE_KEYS.iter().find_map(|key| job.value(key)).unwrap_or_default().to_lowercase();
     ["interleaved", "looped", "zbv", "dualpipe"].iter().any(|name| schedule.contains(name))
+}
+
+/// Returns the setting that adds the layers to the compiled parts that a file states without them.
+fn with_model(job: &Job<'_>) -> Option<Setting> {
+    const COMPONENTS: &str = "compile.components";
+    let stated = job.value(COMPONENTS)?;
+    let others: Vec<String> = serde_json::from_str(stated).unwrap_or_default();
+    let parts = [vec!["model".to_owned()], others].concat();
+    (!stated.contains("model")).then(|| Setting::if_stated(&[COMPONENTS], parts))
 }
 
 fn is_offloading(job: &Job<'_>) -> bool {

@@ -64,6 +64,11 @@ pub(super) fn settings(job: &Job<'_>, target: &Target, field: &str) -> Option<Ve
                 (shards, _) => Setting::set(&[key], shards),
             }])
         }
+        // Liger-Kernel has fused kernels and a loss in chunks.
+        "/training/chunked_loss" if training.chunked_loss && !is_megatron => {
+            Some(vec![Setting::set(&[either("actor_rollout_ref.model.use_liger", "model.use_liger")], true)])
+        }
+        "/training/execution" if training.chunked_loss && !is_megatron => Some(Vec::new()),
         // The first version of FSDP has no such option in verl.
         "/training/parameter_offload" if is_actor && !is_megatron => {
             let key = "actor_rollout_ref.actor.fsdp_config.offload_policy";

@@ -148,6 +148,7 @@ fn open_rlhf() {
             ("zero 0", &["--zero_stage 0", "--grad_accum_dtype bf16"]),
             ("zero 1", &["--zero_stage 1"]),
             ("zero 3", &["--zero_stage 3"]),
+            ("liger", &["--use_liger_kernel"]),
             ("dp overlap", &["--overlap_comm"]),
         ],
     );

@@ -189,6 +189,7 @@ fn primus_with_maxtext() {
             ("ep 2", &["ici_expert_parallelism: 2"]),
             ("none", &["remat_policy: none"]),
             ("operators", &["remat_policy: minimal"]),
+            ("hybrid 8", &["dcn_data_parallelism: 2", "dcn_fsdp_parallelism: 1"]),
         ],
     );
 }
@@ -345,6 +346,7 @@ fn verl() {
             ("zero 2", &["actor_rollout_ref.actor.fsdp_config.reshard_after_forward=false"]),
             ("hybrid 2", &["actor_rollout_ref.actor.fsdp_config.fsdp_size=2"]),
             ("hybrid 8", &["actor_rollout_ref.actor.fsdp_config.fsdp_size=8"]),
+            ("liger", &["actor_rollout_ref.model.use_liger=true"]),
         ],
     );
 }
@@ -355,7 +357,6 @@ fn torchtitan() {
         &[JOB],
         &[
             ("microbatch 1", &["local_batch_size = 1", "[training] global_batch_size = 32"]),
-            ("microbatch 4", &["local_batch_size = 4", "[training] global_batch_size = 32"]),
             ("tp 2", &["tensor_parallel_degree = 2", "[training] global_batch_size = 32"]),
             ("tp 4", &["tensor_parallel_degree = 4", "[training] global_batch_size = 32"]),
             (

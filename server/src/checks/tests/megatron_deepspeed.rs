@@ -47,9 +47,16 @@ fn the_microbatch_changes_in_the_document_too() {
 fn optimizers_are_offloaded() {
     let half = change(layout(2, 1, 8, 2), &[("/training/optimizer_offload", json!(0.5))]);
     let whole = change(layout(2, 1, 8, 2), &[("/training/optimizer_offload", json!(1.0))]);
-    let bridge = include_str!("bridge.yaml");
+    let bridge = &include_str!("bridge.yaml").replace("distributed_optimizer: false", "distributed_optimizer: true");
     let (settings, file) = edited(bridge, &half);
-    assert_eq!(settings, ["optimizer.optimizer_cpu_offload: true", "optimizer.optimizer_offload_fraction: 0.5"]);
+    assert_eq!(
+        settings,
+        [
+            "optimizer.optimizer_cpu_offload: true",
+            "optimizer.optimizer_offload_fraction: 0.5",
+            "optimizer.use_precision_aware_optimizer: true"
+        ]
+    );
     assert!(file.contains("optimizer:\n  optimizer_cpu_offload: true\n  optimizer_offload_fraction: 0.5\n"), "{file}");
     assert_eq!(edited(include_str!("nemo.yaml"), &whole).0, Vec::<String>::new(), "NeMo has no setting");
 

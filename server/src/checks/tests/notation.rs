@@ -28,9 +28,11 @@ fn unusual_files_keep_their_form() {
     let (settings, file) = edited(&text, &change(layout(2, 1, 8, 2), &[("/layout/tensor", json!(2))]));
     assert_eq!(settings, ["tp: 2", "dp: 8", "batch_accumulation_per_replica: 2"]);
     assert!(file.contains("parallelism: {dp: 8, pp: 1, tp: '2'} # flow\r\n"), "{file}");
-    // Keys are not added inside braces.
+    // Keys are added inside braces as in JSON.
     let full = [("/training/recompute", json!("full")), ("/training/recompute_layers", Value::Null)];
-    assert_eq!(edited(&text, &change(layout(1, 1, 16, 2), &full)), (Vec::new(), text.clone()));
+    let (settings, file) = edited(&text, &change(layout(1, 1, 16, 2), &full));
+    assert_eq!(settings, ["recompute_layer: true"]);
+    assert_eq!(file, text.replace("tp: '1'}", "tp: '1', \"recompute_layer\": true}"));
 }
 
 #[test]

@@ -62,3 +62,40 @@ fn planned_layers_are_exported() {
         None => assert!(text.contains("--num-layers-per-virtual-pipeline-stage "), "{text}"),
     }
 }
+
+/// The arguments of a plan, read again as a script.
+fn read_again(text: &str) -> ingest::job_config::JobConfig {
+    let script = format!("{text}torchrun --nproc_per_node 8 pretrain_gpt.py \"${{MEGATRON_ARGS[@]}}\"\n");
+    ingest::job_config::read("run.sh", script.as_bytes()).unwrap()
+}
+
+#[test]
+fn vocabulary_and_experts_are_read_again() {
+    let (mut scenario, planned, batches) = testing::planned("1f1b", &[]);
+    for vocab in [128_256, 50_257, 32_001] {
+        scenario.model.modules[0].vocab = vocab;
+        let text = arguments(&scenario, PlannerKind::OneFOneB, &planned, &batches).unwrap();
+        assert_eq!(read_again(&text).scenario.model.modules[0].vocab, vocab, "{text}");
+    }
+    scenario.model.modules[0].moe = Some(planner::model::Moe::new(8, 2));
+    scenario.training.expert_parallel = 2;
+    let text = arguments(&scenario, PlannerKind::OneFOneB, &planned, &batches).unwrap();
+    assert!(text.contains("--moe-token-dispatcher-type alltoall\n  --moe-grouped-gemm\n"), "{text}");
+    scenario.training.dispatch_by_node = true;
+    let text = arguments(&scenario, PlannerKind::OneFOneB, &planned, &batches).unwrap();
+    assert!(text.contains("--moe-token-dispatcher-type flex --moe-enable-deepep\n"), "{text}");
+    assert!(!text.contains("alltoall") && text.contains("--moe-grouped-gemm"), "{text}");
+}
+
+#[test]
+fn an_offloaded_optimizer_is_precision_aware() {
+    let (mut scenario, planned, batches) = testing::planned("1f1b", &[]);
+    scenario.training.optimizer_offload = 0.5;
+    scenario.training.attention = AttentionKernel::Cudnn;
+    let text = arguments(&scenario, PlannerKind::OneFOneB, &planned, &batches).unwrap();
+    assert!(text.contains("--use-precision-aware-optimizer\n  --optimizer-cpu-offload"), "{text}");
+    let job = read_again(&text);
+    assert_eq!((job.scenario.training.attention, job.refusals), (AttentionKernel::Cudnn, Vec::new()), "{text}");
+    let without = text.replace("--use-precision-aware-optimizer", "");
+    assert_eq!(read_again(&without).refusals.len(), 1);
+}

@@ -3,7 +3,7 @@
 use planner::model::{Bias, Mask, Module};
 use planner::outcome::{BatchSummary, Planned};
 use planner::scenario::{PlannerKind, Scenario};
-use planner::training::{MasterWeights, Optimizer, Precision, Recompute};
+use planner::training::{Execution, Framework, MasterWeights, Optimizer, Precision, Recompute, Training};
 use planner::workload::Packing;
 
 /// Default of `--make-vocab-size-divisible-by`.
@@ -48,8 +48,8 @@ fn vocabulary(module: &Module, tensor: u32) -> Option<String> {
     let Some(unit) = vocabulary_unit(vocabulary, tensor) else {
         let min_vocabulary = vocabulary.next_multiple_of(tensor);
         return Some(format!(
-            "Padding: the vocabulary of {vocabulary} does not divide by TP {tensor}. Megatron-LM pads it to {padded}, or to {min_vocabulary} with \
-             --make-vocab-size-divisible-by 1; the plan has {vocabulary}."
+            "Padding: the vocabulary of {vocabulary} does not divide by TP {tensor}. With --make-vocab-size-divisible-by 1 \
+             Megatron-LM pads it to {min_vocabulary}, without it to {padded}; the plan has {vocabulary}."
         ));
     };
     let default = if padded == vocabulary {
@@ -62,7 +62,8 @@ fn vocabulary(module: &Module, tensor: u32) -> Option<String> {
         )
     };
     Some(format!(
-        "Padding: the vocabulary of the plan is {vocabulary}; Megatron-LM takes it from your tokenizer.{default}"
+        "Padding: the vocabulary of the plan is {vocabulary}; Megatron-LM takes that of your tokenizer instead of --vocab-size, \
+         unless it is the NullTokenizer.{default}"
     ))
 }
 
@@ -168,6 +169,12 @@ fn settings(scenario: &Scenario, planner: PlannerKind, pipeline: u32, warnings: 
                 .to_owned(),
         );
     }
+    if training.zero_stage() == 0 && training.offloaded_optimizer() > 0.0 {
+        warnings.push(
+            "Megatron-LM offloads the optimizer only with --use-distributed-optimizer (ZeRO-1), which the plan does not have."
+                .to_owned(),
+        );
+    }
     if matches!(training.optimizer, Optimizer::Adam8Bit | Optimizer::Adafactor) {
         warnings.push(format!(
             "The plan has {}; Megatron-LM's Adam keeps two moments in fp32, so more memory is needed.",
@@ -201,16 +208,49 @@ fn settings(scenario: &Scenario, planner: PlannerKind, pipeline: u32, warnings: 
                 .to_owned(),
         );
     }
-    if training.recompute == Recompute::Full
-        && training.recompute_layers.is_some()
-        && planner == PlannerKind::Interleaved
-    {
-        warnings.push(
-            "--recompute-num-layers counts layers of a virtual stage; the plan counts those of a stage.".to_owned(),
-        );
-    }
+    kernels(training, warnings);
     if !training.overrides.is_empty() || !scenario.profiles.is_empty() {
         warnings.push("The plan uses measured times; they change no argument.".to_owned());
+    }
+}
+
+/// Appends the differences of the kernels, of the loss and of the execution.
+fn kernels(training: &Training, warnings: &mut Vec<String>) {
+    if training.chunked_loss || training.in_place_loss {
+        let how = if training.chunked_loss { "in chunks" } else { "in the memory of the logits" };
+        warnings.push(format!(
+            "The plan computes the loss {how}; no argument here does, so the logits need more memory than planned."
+        ));
+    }
+    if training.framework != Framework::Megatron {
+        warnings.push(format!(
+            "The plan has the kernels and the host time of {}; those of Megatron-LM differ.",
+            training.framework.title()
+        ));
+    }
+    match training.execution {
+        None => {}
+        Some(Execution::CudaGraph) => warnings.push(
+            "The plan replays CUDA graphs, without time of the host; add the arguments of CUDA graphs of your version of \
+             Megatron-LM (--cuda-graph-impl)."
+                .to_owned(),
+        ),
+        Some(Execution::Compiled) => warnings.push(
+            "The plan has operators that torch.compile fuses; no argument here compiles the layers, whose kernels are those of \
+             Megatron-LM."
+                .to_owned(),
+        ),
+        Some(Execution::Eager) => warnings.push(
+            "The plan runs each operator as a kernel of its own; Megatron-LM has fused kernels, so a step is faster than planned."
+                .to_owned(),
+        ),
+    }
+    if training.expert_overlap > 0.0 {
+        warnings.push(format!(
+            "The plan overlaps {:.0} % of the exchange between experts; --overlap-moe-expert-parallel-comm decides how much it \
+             really is.",
+            100.0 * training.expert_overlap
+        ));
     }
 }
 
@@ -234,7 +274,7 @@ mod tests {
         assert!(!even.contains("pads it"), "32,000 is 250 x 128: {even}");
         let odd = Module { vocab: 50_257, ..llama };
         let text = vocabulary(&odd, 2).unwrap();
-        assert!(text.contains("pads it to 50432, or to 50258"), "{text}");
+        assert!(text.contains("pads it to 50258, without it to 50432"), "{text}");
     }
 
     #[test]
@@ -255,6 +295,14 @@ mod tests {
         let offloading = warnings(r#"{"zero": 3, "parameter_offload": true}"#);
         assert!(offloading.len() == 2 && offloading[1].contains("in host memory"), "{offloading:?}");
         assert_eq!(found.len(), 4, "{found:?}");
+        let others = warnings(r#"{"chunked_loss": true, "execution": "cuda_graph", "framework": "torchtitan"}"#);
+        for (warning, text) in others.iter().zip(["the loss in chunks", "host time of torchtitan", "--cuda-graph-impl"])
+        {
+            assert!(warning.contains(text), "{text}: {others:?}");
+        }
+        assert_eq!(others.len(), 3, "{others:?}");
+        // Both count the layers of a virtual stage.
+        assert_eq!(warnings(r#"{"recompute": "full", "recompute_layers": 2}"#), Vec::<String>::new());
         assert!(found[0].contains("ZeRO-3") && found[1].contains("50 %") && found[2].contains("--tp-comm-overlap"));
     }
 }

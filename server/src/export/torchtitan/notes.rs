@@ -1,10 +1,10 @@
 //! Differences between the plan and a torchtitan job.
 
-use super::{every, layer_counts};
+use super::{every, has_async_tensor, layer_counts};
 use planner::model::Module;
 use planner::outcome::{BatchSummary, Planned};
 use planner::scenario::{PlannerKind, Scenario};
-use planner::training::{ContextExchange, Fp8Recipe, Framework, Optimizer, Precision, Recompute, Training};
+use planner::training::{ContextExchange, Execution, Fp8Recipe, Framework, Optimizer, Precision, Recompute, Training};
 use planner::workload::Packing;
 
 /// Formats the differences, one or two sentences each.
@@ -21,6 +21,7 @@ pub(super) fn notes(
     )];
     batch(scenario, planned, batches, &mut notes);
     parallelism(scenario, planner, planned, &mut notes);
+    kernels(scenario, planned, &mut notes);
     activations(&scenario.training, planned, module, &mut notes);
     notes
 }
@@ -63,6 +64,9 @@ fn parallelism(scenario: &Scenario, planner: PlannerKind, planned: &Planned, not
     if training.context_parallel > 1 && training.context_exchange == ContextExchange::AllToAll {
         notes.push("Cannot express: all-to-all context parallelism; torchtitan's exchange is a ring.".to_owned());
     }
+    if training.context_parallel > 1 && training.zero_stage() == 0 {
+        notes.push("Cannot express: context parallelism without sharding over its devices.".to_owned());
+    }
     if planned.layout.tensor > 1 && !training.sequence_parallel {
         notes.push("Cannot express: tensor parallelism without sequence parallelism.".to_owned());
     }
@@ -94,6 +98,49 @@ fn parallelism(scenario: &Scenario, planner: PlannerKind, planned: &Planned, not
     }
     if !training.overrides.is_empty() || !scenario.profiles.is_empty() {
         notes.push("The plan uses measured times; they change no setting.".to_owned());
+    }
+}
+
+/// Appends differences of the kernels, and of the communication that torchtitan always hides.
+fn kernels(scenario: &Scenario, planned: &Planned, notes: &mut Vec<String>) {
+    let training = &scenario.training;
+    let replicas = planned.layout.data.saturating_mul(training.context_parallel.max(1));
+    if training.data_overlap <= 0.0 && replicas > 1 {
+        notes.push(
+            "Cannot express: data-parallel communication without overlap; torchtitan hides it behind computation, so a step \
+             is faster than planned."
+                .to_owned(),
+        );
+    }
+    if training.fused_weight_gradients {
+        notes.push(
+            "Cannot express: weight gradients that the matrix products accumulate; torchtitan adds them in a kernel of its own."
+                .to_owned(),
+        );
+    }
+    let attention = Framework::Torchtitan.fused_attention(scenario.cluster.device.fp8_tflops.is_some());
+    if training.attention != attention {
+        notes.push(format!(
+            "Cannot express: attention with {}; that of torchtitan is {}.",
+            training.attention.title(),
+            attention.title()
+        ));
+    }
+    if training.framework != Framework::Torchtitan {
+        notes.push(format!(
+            "Cannot express: the kernels and the host time of {}; those of torchtitan differ.",
+            training.framework.title()
+        ));
+    }
+    match training.execution {
+        Some(Execution::CudaGraph) => notes.push(
+            "Cannot express: CUDA graphs. The layers are compiled, and the host launches their kernels.".to_owned(),
+        ),
+        None | Some(Execution::Eager) if has_async_tensor(training, planned.layout.tensor) => notes.push(
+            "Asynchronous tensor parallelism needs [compile], which also fuses operators that the plan does not fuse."
+                .to_owned(),
+        ),
+        _ => {}
     }
 }
 

@@ -61,6 +61,33 @@ fn settings_without_a_key_are_comments() {
     assert!(text.contains("mode = \"selective\"\nselective_ac_option = \"2\"\n"), "{text}");
 }
 
+/// What the file states is read back; what it cannot state is a comment.
+#[test]
+fn kernels_are_stated_or_comments() {
+    let (mut scenario, planned, batches) = testing::planned("1f1b", &[]);
+    let file = |scenario: &Scenario| job_file(scenario, PlannerKind::OneFOneB, &planned, &batches).unwrap();
+    let text = file(&scenario);
+    for note in ["communication without overlap", "that the matrix products accumulate", "that of torchtitan is"] {
+        assert!(text.contains(note), "{note}: {text}");
+    }
+    assert!(!text.contains("[compile]"), "{text}");
+    scenario.training.execution = Some(Execution::Compiled);
+    scenario.training.data_overlap = 1.0;
+    scenario.training.fused_weight_gradients = false;
+    scenario.training.framework = planner::training::Framework::Torchtitan;
+    scenario.training.attention = planner::training::AttentionKernel::Flash2;
+    let text = file(&scenario);
+    for note in ["communication without overlap", "matrix products accumulate", "that of torchtitan", "the kernels and"]
+    {
+        assert!(!text.contains(note), "{note}: {text}");
+    }
+    let training = read_back(&text).scenario.training;
+    assert_eq!((training.execution, training.attention), (scenario.training.execution, scenario.training.attention));
+    scenario.training.execution = Some(Execution::CudaGraph);
+    let text = file(&scenario);
+    assert!(text.contains("Cannot express: CUDA graphs.") && text.contains("[compile]\nenable = true\n"), "{text}");
+}
+
 #[test]
 fn plans_without_a_torch_schedule_are_refused() {
     let (scenario, planned, batches) = testing::planned("wait_free_cyclic", &[]);

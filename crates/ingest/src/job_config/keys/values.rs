@@ -33,6 +33,12 @@ pub(super) fn first_word(value: &str) -> &str {
     value.split_whitespace().next().unwrap_or_default()
 }
 
+/// True for all arguments of a script (`$@`) and all items of an array, which are no value of a switch.
+pub(super) fn is_list(word: &str) -> bool {
+    ["$@", "$*", "${@", "${*"].iter().any(|start| word.starts_with(start))
+        || word.starts_with("${") && ["[@]", "[*]"].iter().any(|items| word.contains(items))
+}
+
 pub(super) fn integer(key: &str, value: &str) -> Result<u32, JobConfigError> {
     let number = first_word(value).replace('_', "").parse::<f64>().ok();
     let number = number.filter(|number| number.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(number));

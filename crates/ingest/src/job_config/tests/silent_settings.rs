@@ -75,6 +75,9 @@ fn local_layers_of_megatron_have_unfused_attention() {
         job.scenario.training.attention
     };
     assert_eq!(kernel("--transformer-impl local"), AttentionKernel::Unfused);
+    // Its attention reads no backend.
+    assert_eq!(kernel("--transformer-impl local --attention-backend flash"), AttentionKernel::Unfused);
+    assert_eq!(kernel("--attention-backend fused"), AttentionKernel::Cudnn);
     assert_ne!(kernel("--transformer-impl local --use-flash-attn"), AttentionKernel::Unfused);
     assert_ne!(kernel("--transformer-impl transformer_engine"), AttentionKernel::Unfused);
 }
