@@ -2,7 +2,9 @@
 
 use api::job::StoredOutcome;
 use api::planner::certainty::{self, Interval};
-use api::planner::outcome::{Layout, Metrics, NearestMiss, PlanOutcome, Planned, PlannerResult, StageSummary, overrides};
+use api::planner::outcome::{
+    Layout, Metrics, NearestMiss, PlanOutcome, Planned, PlannerResult, StageSummary, overrides,
+};
 use api::planner::scenario::{PlannerKind, Scenario};
 
 use crate::format;

@@ -1,8 +1,8 @@
 use serde_json::{Value, json};
 
 use super::*;
-use planscope_plan::certainty::RISK;
 use planscope_core::host::{NeverCancelled, SequentialWorkers};
+use planscope_plan::certainty::RISK;
 use planscope_plan::scenario::parse;
 use planscope_plan::scenario::validate::NoDatasets;
 

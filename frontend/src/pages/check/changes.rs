@@ -112,7 +112,8 @@ fn Together<'a>(changes: Arc<CheckChanges>, document: &'a Value) -> impl IntoVie
     let seconds = combination.result.iteration_s.map(format::seconds).unwrap_or_default();
     let difference = combination.difference_s.map(format::seconds_difference);
     let peak = combination.result.peak_gib.map(format::gib).unwrap_or_default();
-    let risk = risk_text(combination.result.peak_gib, document).map(|risk| view! { <span class="slower">{risk}</span> });
+    let risk =
+        risk_text(combination.result.peak_gib, document).map(|risk| view! { <span class="slower">{risk}</span> });
     Some(view! {
         <div class="check-together" data-testid="check-together">
             <b>{format!("Changes {} together: {seconds}", numbers.join(", "))}</b>
