@@ -108,7 +108,7 @@ pub fn estimate(configuration: &Configuration) -> Result<Estimate, Inconsistent>
         mfu: per_device / cluster.device.peak().get(),
         peak_memory,
         first_rank_memory: memory.first().copied().unwrap_or_default(),
-        bubble_fraction: without_noise(1.0 - time.active_time / capacity),
+        bubble_fraction: without_noise(1.0 - time.active / capacity),
         exposed_communication: without_noise(time.exposed / capacity),
         infeasibility: excess.or(host_excess),
     })

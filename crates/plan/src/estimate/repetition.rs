@@ -36,7 +36,7 @@ pub(super) struct Step {
 pub(super) struct Time {
     pub end: f64,
     /// Sum across ranks.
-    pub active_time: f64,
+    pub active: f64,
     /// Exposed communication, sum across ranks.
     pub exposed: f64,
 }
@@ -75,7 +75,7 @@ impl Repetition<'_> {
         let extend = |full: f64, next: f64| full + periods * (next - full);
         let time = Time {
             end: extend(full.time.end, next.time.end),
-            active_time: extend(full.time.active_time, next.time.active_time),
+            active: extend(full.time.active, next.time.active),
             exposed: extend(full.time.exposed, next.time.exposed),
         };
         Ok(Step { time, ..next })
@@ -101,7 +101,7 @@ impl Repetition<'_> {
         totals.add_replica(&schedule, &costs, 1);
         let time = Time {
             end: StepEnd::from_executions(ranks, std::iter::once(&execution)).iteration_end(&costs).secs(),
-            active_time: totals.active_time.secs(),
+            active: totals.active_time.secs(),
             exposed: totals.exposed.secs(),
         };
         let peak = |rank| RankMemory::from_peak(&costs, rank, &peak_composition(rank, &schedule, &execution, &costs));
