@@ -268,6 +268,9 @@ pub struct Edit {
     pub line: u32,
     /// The new setting in the syntax of the file, or the name of a removed setting.
     pub setting: String,
+    /// Variable or expression of a script that the edit replaces. Its later values have no effect.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replaced: Option<String>,
     /// First byte of the replaced range.
     pub start: u32,
     /// Byte after the replaced range.
@@ -316,6 +319,7 @@ mod tests {
             file: 0,
             line: 1,
             setting: String::new(),
+            replaced: None,
             start,
             end,
             text: text.to_owned(),

@@ -374,7 +374,8 @@ fn edit_line(edit: &Edit, files: &[String]) -> String {
     };
     let file = files.get(edit.file as usize).filter(|_| files.len() > 1);
     let file = file.map(|name| format!("{name}, ")).unwrap_or_default();
-    format!("                 {file}{action} {}: {}", edit.line, edit.setting)
+    let replaced = edit.replaced.as_ref().map(|old| format!(" (instead of {old})")).unwrap_or_default();
+    format!("                 {file}{action} {}: {}{replaced}", edit.line, edit.setting)
 }
 
 /// Describes a change on devices with `device_gib` of memory.

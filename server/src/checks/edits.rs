@@ -212,10 +212,7 @@ fn edit(file: &str, action: EditAction, setting: &str, (start, end): (usize, usi
     let line = 1 + file[..start].matches('\n').count();
     let offset = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
     let old = &file[start..end];
-    let setting = if action == EditAction::Replace && old.contains('$') {
-        format!("{setting} (instead of {old})")
-    } else {
-        setting.to_owned()
-    };
-    Edit { action, file: 0, line: offset(line), setting, start: offset(start), end: offset(end), text }
+    let replaced = (action == EditAction::Replace && old.contains('$')).then(|| old.to_owned());
+    let setting = setting.to_owned();
+    Edit { action, file: 0, line: offset(line), setting, replaced, start: offset(start), end: offset(end), text }
 }

@@ -68,7 +68,11 @@ fn edited_files(texts: &[&str], change: &Change) -> (Vec<String>, Vec<String>) {
     let (format, valid) = valid(texts);
     let edits = edits_of(&Job::new(format, texts), texts, HARDWARE, valid.scenario(), change).unwrap_or_default();
     let files = api::check::apply_to_files(texts, &edits).unwrap();
-    (edits.iter().map(|edit| edit.setting.clone()).collect(), files)
+    let described = |edit: &Edit| {
+        let replaced = edit.replaced.as_ref().map(|old| format!(" (instead of {old})")).unwrap_or_default();
+        format!("{}{replaced}", edit.setting)
+    };
+    (edits.iter().map(described).collect(), files)
 }
 
 #[test]

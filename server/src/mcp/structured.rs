@@ -109,6 +109,8 @@ pub(super) struct EditAnswer {
     line: u32,
     /// The setting in the syntax of the file, or the name of a removed setting.
     setting: String,
+    /// Variable or expression of a script that the edit replaces.
+    replaced: Option<String>,
     /// First byte of the range.
     start: u32,
     /// Byte after the range.
@@ -237,6 +239,7 @@ impl ChangeAnswer {
             file: edit.file,
             line: edit.line,
             setting: edit.setting.clone(),
+            replaced: edit.replaced.clone(),
             start: edit.start,
             end: edit.end,
             replacement: edit.text.clone(),

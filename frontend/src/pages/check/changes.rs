@@ -177,7 +177,8 @@ fn Row<'a>(
             EditAction::Remove => ("−", "removed"),
         };
         let file = names(edit.file).map(|name| format!("{name} ")).unwrap_or_default();
-        view! { <span class=class><i>{format!("{file}{}{sign}", edit.line)}</i>{edit.setting.clone()}</span> }
+        let replaced = edit.replaced.as_ref().map(|old| format!(" (instead of {old})"));
+        view! { <span class=class><i>{format!("{file}{}{sign}", edit.line)}</i>{edit.setting.clone()}<small>{replaced}</small></span> }
     });
     let code = code.collect_view();
     view! {
