@@ -332,11 +332,26 @@ fn edits_of(
 
 /// Returns a scenario with the values of the target for settings that have no effect there.
 fn with_effects(mut scenario: Scenario, target: &Target) -> Scenario {
-    let Training { zero, distributed_optimizer, chunked_loss, in_place_loss, context_parallel, .. } =
-        target.scenario.training;
+    let Training {
+        zero,
+        distributed_optimizer,
+        chunked_loss,
+        in_place_loss,
+        context_parallel,
+        microbatches_per_flush,
+        ..
+    } = target.scenario.training;
     // One device has nothing to share its states with.
     if target.replicas() == 1 && context_parallel == 1 {
         (scenario.training.zero, scenario.training.distributed_optimizer) = (zero, distributed_optimizer);
+    }
+    // All microbatches of a step run before its only flush, and a job without a pipeline has none.
+    let is_single = |flush: Option<u32>| {
+        target.scenario.layout.pipeline == Some(1)
+            || flush.is_none_or(|flush| target.accumulation().is_some_and(|all| flush >= all))
+    };
+    if is_single(microbatches_per_flush) && is_single(scenario.training.microbatches_per_flush) {
+        scenario.training.microbatches_per_flush = microbatches_per_flush;
     }
     // A loss in chunks stores no logits.
     if chunked_loss && scenario.training.chunked_loss {

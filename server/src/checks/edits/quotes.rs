@@ -32,7 +32,7 @@ pub(super) fn words(file: &str, parts: Parts) -> Option<(usize, usize)> {
     let name = quoted(file, start, name_end);
     let mut end = match value {
         Some((from, to)) => value_end(file, name_end, (from, to))?,
-        None => flag_end(file, name_end, name)?,
+        None => flag_end(file, name_end, name),
     };
     if let Some(name) = name {
         start -= 1;
@@ -69,11 +69,11 @@ fn value_end(file: &str, name_end: usize, (start, end): (usize, usize)) -> Optio
 }
 
 /// Returns the end of an argument without a value. An empty text in quotes is a value.
-fn flag_end(file: &str, name_end: usize, name: Option<Quoted>) -> Option<usize> {
+fn flag_end(file: &str, name_end: usize, name: Option<Quoted>) -> usize {
     let end = name_end + usize::from(name.is_some());
     let after = file[end..].trim_start_matches([' ', '\t', '=']);
     let empty = ["\"\"", "''"].iter().find(|empty| after.starts_with(**empty));
-    Some(empty.map_or(end, |empty| file.len() - after.len() + empty.len()))
+    empty.map_or(end, |empty| file.len() - after.len() + empty.len())
 }
 
 /// True if a word can end at a byte: at a blank, an operator of the shell, or the quote that ends its string.
