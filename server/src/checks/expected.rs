@@ -90,7 +90,8 @@ impl Target {
         }
         let stage = other.training.zero_stage();
         (other.training.zero, other.training.distributed_optimizer) = (Some(stage), stage > 0);
-        other.training.unsharded_gradients &= stage >= 2;
+        // The sharding of the job decides it. No setting of a change does.
+        other.training.unsharded_gradients = false;
         // Offloaded parameters have their optimizer on the host.
         other.training.optimizer_offload = other.training.offloaded_optimizer();
         if layout.tensor == Some(1) {
