@@ -98,7 +98,7 @@ fn LayoutLines(metrics: RowMetrics) -> impl IntoView {
             {format!("layers {}", layers.short)}
         </span>
         {settings.map(|text| text_line("settings", "Settings that the planner chose", text))}
-        {overrides.map(|text| text_line("unclear", "The method of the planner has no place for these values", text))}
+        {overrides.map(|text| text_line("overrides", "The method of the planner has no place for these values", text))}
         {unclear.map(|text| text_line("unclear", "The error of the prediction is larger than the difference between the plans", text))}
         {source.map(|text| text_line("source", "The fastest plan of all planners", text))}
     }
