@@ -34,7 +34,7 @@ impl Combining<'_> {
     /// only if no other one exists.
     pub(super) fn best(&self, base_s: Option<f64>) -> Result<Option<Combination>, AnalysisError> {
         let starts = self.candidates.len().min(STARTS);
-        let found = side_by_side(self.watch.workers, starts, |start| self.from(start));
+        let found = side_by_side(self.watch.workers, starts, |start| self.starting_at(start));
         let mut best: Option<Combined> = None;
         for combined in found {
             let Some(combined) = combined?.filter(|(indices, _)| indices.len() > 1) else { continue };
@@ -53,7 +53,7 @@ impl Combining<'_> {
     }
 
     /// Adds changes to that at position `start` in the order of the list, while the sum saves time and adds no risk.
-    fn from(&self, start: usize) -> Result<Option<Combined>, AnalysisError> {
+    fn starting_at(&self, start: usize) -> Result<Option<Combined>, AnalysisError> {
         let (first, change) = self.candidates[start];
         let Some(mut changed) = apply(self.document, &found_fields(change)) else { return Ok(None) };
         let (mut indices, mut best) = (vec![first], change.result.clone());
