@@ -2,11 +2,11 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
-import { serious } from "./axe.mjs";
-import { expectNoFaults, tooWide } from "./browser.mjs";
-import { gantt, openReady, settled, shown } from "./explore.mjs";
+import { findSeriousViolations } from "./axe.mjs";
+import { expectNoFaults, findOverflow } from "./browser.mjs";
+import { gantt, openReady, readWindow, waitForPlanning } from "./explore.mjs";
 import { root } from "./server.mjs";
-import { pictures, readme, useFixture } from "./fixture.mjs";
+import { readmeScreenshots, screenshots, useFixture } from "./fixture.mjs";
 
 const pages = [];
 const fixture = useFixture(async ({ open }) => {
@@ -43,8 +43,8 @@ const fixture = useFixture(async ({ open }) => {
 async function open(page, name, path) {
   await page.goto(path);
   if (name === "explore" || name === "new") {
-    await settled(page, ["done", "infeasible"]);
-    for (const canvas of await page.locator('canvas[data-testid^="gantt-"]').all()) await shown(canvas);
+    await waitForPlanning(page, ["done", "infeasible"]);
+    for (const canvas of await page.locator('canvas[data-testid^="gantt-"]').all()) await readWindow(canvas);
     await page.evaluate(() => scrollTo(0, 0));
   } else {
     await page.locator("main").waitFor();
@@ -59,7 +59,7 @@ for (const scheme of ["light", "dark"]) {
     const page = await fixture.open({ scheme });
     for (const [name, path] of pages) {
       await open(page, name, path);
-      found.push(...(await serious(page)).map((line) => `${name}: ${line}`));
+      found.push(...(await findSeriousViolations(page)).map((line) => `${name}: ${line}`));
     }
     expectNoFaults(page);
     await page.context().close();
@@ -72,10 +72,10 @@ for (const scheme of ["light", "dark"]) {
       const wide = [];
       for (const [name, path] of pages) {
         await open(page, name, path);
-        wide.push(...(await tooWide(page)).map((what) => `${name}: ${what}`));
-        await page.screenshot({ path: join(pictures, `${name}-${width}-${scheme}.png`), fullPage: width < 1000 });
-        if (readme && width === 1440 && ["explore", "gallery"].includes(name)) {
-          await page.screenshot({ path: join(readme, `${name}-${scheme}.png`) });
+        wide.push(...(await findOverflow(page)).map((what) => `${name}: ${what}`));
+        await page.screenshot({ path: join(screenshots, `${name}-${width}-${scheme}.png`), fullPage: width < 1000 });
+        if (readmeScreenshots && width === 1440 && ["explore", "gallery"].includes(name)) {
+          await page.screenshot({ path: join(readmeScreenshots, `${name}-${scheme}.png`) });
         }
       }
       expectNoFaults(page);
@@ -109,8 +109,8 @@ test("forced colours and a width of 4,000 px lose no content", async () => {
     const wide = [];
     for (const [name, path] of pages) {
       await open(page, name, path);
-      wide.push(...(await tooWide(page)).map((what) => `${name}: ${what}`));
-      await page.screenshot({ path: join(pictures, `${name}-${look}.png`) });
+      wide.push(...(await findOverflow(page)).map((what) => `${name}: ${what}`));
+      await page.screenshot({ path: join(screenshots, `${name}-${look}.png`) });
     }
     assert.deepEqual(wide, []);
     if (look === "forced") {
@@ -126,21 +126,21 @@ test("forced colours and a width of 4,000 px lose no content", async () => {
 });
 
 /** Nothing on any page is wider than the page. */
-async function fits(width, height) {
+async function checkOverflow(width, height) {
   const page = await fixture.open({ width, height });
   const wide = [];
   for (const [name, path] of pages) {
     await open(page, name, path);
-    wide.push(...(await tooWide(page)).map((what) => `${name}: ${what}`));
+    wide.push(...(await findOverflow(page)).map((what) => `${name}: ${what}`));
   }
   await page.context().close();
   assert.deepEqual(wide, []);
 }
 
-test("usable at 320 px", () => fits(320, 640));
-test("usable at 600 px", () => fits(600, 800));
-test("usable at 768 px", () => fits(768, 1024));
-test("usable at 1024 px", () => fits(1024, 768));
+test("usable at 320 px", () => checkOverflow(320, 640));
+test("usable at 600 px", () => checkOverflow(600, 800));
+test("usable at 768 px", () => checkOverflow(768, 1024));
+test("usable at 1024 px", () => checkOverflow(1024, 768));
 
 test("the charts are reachable by keyboard", async () => {
   const page = await fixture.open();
@@ -150,7 +150,7 @@ test("the charts are reachable by keyboard", async () => {
   assert.match(await page.evaluate(() => document.activeElement.textContent), /skip/i, "the first stop skips the bar");
   await tabTo(page, "gallery-llama-2-7b-long-documents");
   await page.keyboard.press("Enter");
-  await settled(page);
+  await waitForPlanning(page);
   await tabTo(page, "gantt-1f1b");
   const outline = await page.evaluate(() => {
     const style = getComputedStyle(document.activeElement);
@@ -197,7 +197,7 @@ test("the numbers of a chart are available as a table", async () => {
   const figure = page.locator("figure.gantt").first();
   await figure.locator("details summary").first().click();
   await figure.locator("details tbody tr").nth(5).waitFor();
-  const painted = (await shown(gantt(page, "1f1b"))).spans;
+  const painted = (await readWindow(gantt(page, "1f1b"))).spans;
   assert.ok(painted > 0);
   await page.context().close();
 });

@@ -1,8 +1,8 @@
 // Predictions compared with measurements: the accuracy page, and the accuracy of a device in the cluster editor.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { serious } from "./axe.mjs";
-import { expectNoFaults, tooWide } from "./browser.mjs";
+import { findSeriousViolations } from "./axe.mjs";
+import { expectNoFaults, findOverflow } from "./browser.mjs";
 import { field, openReady, reveal, setNumber } from "./explore.mjs";
 import { useFixture } from "./fixture.mjs";
 
@@ -14,10 +14,10 @@ const fixture = useFixture(async ({ server }) => {
 const chart = (page) => page.getByTestId("agreement");
 const row = (page, id) => page.getByTestId("accuracy-sets").locator(`tr[data-set="${id}"]`);
 /** Sets whose points share a unit; the others have a table in the place of the chart. */
-const drawn = () => sets.filter(({ unit }) => unit !== "mixed");
+const setsWithChart = () => sets.filter(({ unit }) => unit !== "mixed");
 
 /** The points that the chart has drawn, without the line of equality and its band. */
-async function points(page) {
+async function countPoints(page) {
   await chart(page).locator(".main-svg").first().waitFor();
   return chart(page).locator(".scatterlayer .trace .points path").count();
 }
@@ -42,9 +42,9 @@ test("every set is in the table, with text for a met or missed goal", async () =
 test("choosing a set changes the chart and the address, by keyboard too", async () => {
   const page = await fixture.open();
   await page.goto("/accuracy");
-  const [first, second] = drawn();
+  const [first, second] = setsWithChart();
   assert.equal(await chart(page).getAttribute("data-set"), first.id);
-  assert.equal(await points(page), first.points.length);
+  assert.equal(await countPoints(page), first.points.length);
   await row(page, second.id).getByRole("link").focus();
   await page.keyboard.press("Enter");
   await page.locator(`[data-testid="agreement"][data-set="${second.id}"]`).waitFor();
@@ -63,9 +63,9 @@ test("choosing a set changes the chart and the address, by keyboard too", async 
 
 test("a link opens its set, and the pointer names the configuration", async () => {
   const page = await fixture.open({ scheme: "dark" });
-  const set = drawn().findLast(({ points }) => points.length < 100 && points[0].label);
+  const set = setsWithChart().findLast(({ points }) => points.length < 100 && points[0].label);
   await page.goto(`/accuracy?set=${set.id}`);
-  assert.equal(await points(page), set.points.length);
+  assert.equal(await countPoints(page), set.points.length);
   assert.equal(await row(page, set.id).getByRole("link").getAttribute("aria-current"), "true");
   const point = chart(page).locator(".scatterlayer .trace .points path").first();
   await point.scrollIntoViewIfNeeded();
@@ -142,10 +142,10 @@ for (const scheme of ["light", "dark"]) {
       for (const { id } of sets) {
         await page.goto(`/accuracy?set=${id}`);
         await page.getByTestId("accuracy-detail").waitFor();
-        found.push(...(await tooWide(page)).map((what) => `${id} at ${width}: ${what}`));
+        found.push(...(await findOverflow(page)).map((what) => `${id} at ${width}: ${what}`));
       }
       await page.waitForLoadState("networkidle");
-      found.push(...(await serious(page)));
+      found.push(...(await findSeriousViolations(page)));
       expectNoFaults(page);
       await page.context().close();
     }

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { expectNoFaults } from "./browser.mjs";
-import { errorAt, field, openReady, ranking, setNumber, settled, status } from "./explore.mjs";
+import { errorAt, field, openReady, readRanking, setNumber, status, waitForPlanning } from "./explore.mjs";
 import { useFixture } from "./fixture.mjs";
 
 let page;
@@ -25,7 +25,7 @@ const cases = [
 
 for (const [name, pointer, value, message] of cases) {
   test(`${name}: said at the field, the last answer stays`, async () => {
-    const answer = await ranking(page);
+    const answer = await readRanking(page);
     const address = page.url();
     const good = await field(page, pointer).inputValue();
     await setNumber(page, pointer, value);
@@ -34,12 +34,12 @@ for (const [name, pointer, value, message] of cases) {
     assert.match(await error.innerText(), message);
     assert.equal(await field(page, pointer).getAttribute("aria-invalid"), "true");
     assert.equal(await field(page, pointer).inputValue(), String(value), "what was typed stays");
-    assert.deepEqual(await ranking(page), answer, "the last answer stays");
+    assert.deepEqual(await readRanking(page), answer, "the last answer stays");
     assert.equal(page.url(), address, "the address bar still names a scenario that exists");
     await field(page, pointer).fill(good);
     await error.waitFor({ state: "detached" });
-    await settled(page);
-    assert.deepEqual(await ranking(page), answer, "the same question has the same answer");
+    await waitForPlanning(page);
+    assert.deepEqual(await readRanking(page), answer, "the same question has the same answer");
   });
 }
 
@@ -54,7 +54,7 @@ test("letters in a number field and an empty field have different errors", async
   await page.locator('.results[data-outdated="true"]').waitFor();
   await nodes.fill(good);
   await errorAt(page, "/cluster/nodes").waitFor({ state: "detached" });
-  await settled(page);
+  await waitForPlanning(page);
 });
 
 test("a reserve as large as the device memory is rejected with the valid range", async () => {
@@ -65,7 +65,7 @@ test("a reserve as large as the device memory is rejected with the valid range",
   assert.match(await error.innerText(), /90 GiB is out of range: 0 to less than the device's memory of 80 GiB/);
   await setNumber(page, "/training/memory_reserve_gib", good);
   await error.waitFor({ state: "detached" });
-  await settled(page);
+  await waitForPlanning(page);
 });
 
 test("several wrong fields are all named", async () => {
@@ -75,7 +75,7 @@ test("several wrong fields are all named", async () => {
   await errorAt(page, "/workload/global_batch").waitFor();
   await setNumber(page, "/cluster/nodes", 4);
   await setNumber(page, "/workload/global_batch", 128);
-  await settled(page);
+  await waitForPlanning(page);
 });
 
 const uploads = [
@@ -89,11 +89,11 @@ const uploads = [
 for (const [name, file, content, message] of uploads) {
   test(`upload of ${name}: refused with the reason, nothing stored`, async () => {
     const before = (await fixture.server.get("/datasets")).datasets.length;
-    const answer = await ranking(page);
+    const answer = await readRanking(page);
     await page.getByTestId("upload").setInputFiles({ name: file, mimeType: "text/plain", buffer: Buffer.from(content, "latin1") });
     await page.locator("main").getByText(message).first().waitFor();
     assert.equal((await fixture.server.get("/datasets")).datasets.length, before);
-    assert.deepEqual(await ranking(page), answer);
+    assert.deepEqual(await readRanking(page), answer);
   });
 }
 
@@ -112,8 +112,8 @@ test("a model that cannot fit has a result with the binding constraint", async (
   await setNumber(page, "/layout/tensor", "");
   await setNumber(page, "/layout/pipeline", "");
   await setNumber(page, "/cluster/nodes", 1);
-  await settled(page, ["infeasible"]);
-  const rows = await ranking(page);
+  await waitForPlanning(page, ["infeasible"]);
+  const rows = await readRanking(page);
   for (const cells of Object.values(rows)) assert.match(cells.binding, /GiB/);
   // The nearest miss is shown rank by rank and term by term, and its fullest rank needs more than the limit.
   const card = page.getByTestId("card-peak");

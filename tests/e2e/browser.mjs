@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { chromium } from "playwright-core";
 
-const PLACES = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
+const CHROMIUM_PATHS = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
 const FLAGS = [
   "--no-sandbox",
   "--disable-gpu",
@@ -14,7 +14,7 @@ const FLAGS = [
 ];
 
 export async function startBrowser() {
-  const executablePath = process.env.CHROMIUM ?? PLACES.find((place) => existsSync(place));
+  const executablePath = process.env.CHROMIUM ?? CHROMIUM_PATHS.find((place) => existsSync(place));
   if (!executablePath) throw new Error("no Chromium found: name one in CHROMIUM, or run `cargo xtask setup`");
   return chromium.launch({ executablePath, headless: true, args: FLAGS });
 }
@@ -39,9 +39,9 @@ export async function openPage(browser, server, { scheme = "light", width = 1440
     // A browser reports every refused request as an error; only tests of refusals expect them. A what-if is asked of every edit,
     // and between two that belong together the scenario may be wrong: that it settles is what tests wait for.
     const { url } = message.location();
-    const halfway = /status of 422/.test(message.text()) && url.includes("/api/v1/what-if?");
-    const refused = refusals && /status of 4\d\d/.test(message.text());
-    if (message.type() === "error" && !refused && !halfway) page.faults.push(`console: ${message.text()} (${url})`);
+    const isInvalidEdit = /status of 422/.test(message.text()) && url.includes("/api/v1/what-if?");
+    const isExpectedRefusal = refusals && /status of 4\d\d/.test(message.text());
+    if (message.type() === "error" && !isExpectedRefusal && !isInvalidEdit) page.faults.push(`console: ${message.text()} (${url})`);
   });
   page.on("pageerror", (error) => page.faults.push(`exception: ${error.message}`));
   page.on("request", (request) => {
@@ -60,7 +60,7 @@ export async function openPage(browser, server, { scheme = "light", width = 1440
 }
 
 /** What sticks out of the page to the right: the page as a whole, or a control of its bar. */
-export async function tooWide(page) {
+export async function findOverflow(page) {
   return page.evaluate(() => {
     const edge = document.documentElement.clientWidth;
     const found = [["the page", document.documentElement.scrollWidth]];

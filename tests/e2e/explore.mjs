@@ -1,9 +1,9 @@
 // Helpers for the explore page: edit fields, wait for the outcome, read table and charts.
 import assert from "node:assert/strict";
 
-const PLANNING_MS = 120_000;
+const PLANNING_TIMEOUT_MS = 120_000;
 /** An answer counts when nothing has been under way for this long: edits are sent after a pause. */
-const QUIET_MS = 700;
+const STABLE_MS = 700;
 
 export const status = (page) => page.getByTestId("plan-status");
 export const field = (page, pointer) => page.locator(`[data-pointer="${pointer}"]`);
@@ -11,16 +11,16 @@ export const gantt = (page, planner) => page.getByTestId(`gantt-${planner}`);
 export const errorAt = (page, pointer) => page.locator(`[data-error-for="${pointer}"]`);
 
 /** Waits until planning has ended in one of `states`, and stays there. */
-export async function settled(page, states = ["done"]) {
+export async function waitForPlanning(page, states = ["done"]) {
   await status(page).waitFor();
-  const end = Date.now() + PLANNING_MS;
+  const end = Date.now() + PLANNING_TIMEOUT_MS;
   let since = Date.now();
   let state;
   while (Date.now() < end) {
     const now = await status(page).getAttribute("data-state");
     if (now !== state || now === "planning") since = Date.now();
     state = now;
-    if (Date.now() - since >= QUIET_MS) {
+    if (Date.now() - since >= STABLE_MS) {
       if (states.includes(state)) return state;
       if (state !== "idle") break;
     }
@@ -32,7 +32,7 @@ export async function settled(page, states = ["done"]) {
 /** Opens a ready scenario by its link, with the layout that it fixes, and waits for its answer. */
 export async function openReady(page, slug) {
   await page.goto(`/new?ready=${slug}`);
-  await settled(page);
+  await waitForPlanning(page);
 }
 
 /** Opens whatever hides a field: the editor on narrow screens, a folded group. */
@@ -57,7 +57,7 @@ export async function choosePlanners(page, planners) {
 }
 
 /** The ranking table as { planner: { metric: raw text } }. */
-export function ranking(page) {
+export function readRanking(page) {
   return page.getByTestId("ranking").evaluate((table) => {
     const rows = {};
     for (const row of table.querySelectorAll("tr[data-planner]")) {
@@ -72,7 +72,7 @@ export function ranking(page) {
 }
 
 /** The stored scenario that the address bar names, and its outcome. */
-export async function stored(page, server) {
+export async function fetchScenario(page, server) {
   const short = /^\/s\/([a-z2-7]{10,52})$/.exec(new URL(page.url()).pathname)?.[1];
   assert.ok(short, `${page.url()} is not the link of a scenario`);
   const scenario = await server.get(`/scenarios/${short}`);
@@ -80,7 +80,7 @@ export async function stored(page, server) {
 }
 
 /** What a chart shows, once it has painted. */
-export async function shown(canvas) {
+export async function readWindow(canvas) {
   await canvas.scrollIntoViewIfNeeded();
   const page = canvas.page();
   const end = Date.now() + 15_000;
@@ -98,11 +98,11 @@ export async function shown(canvas) {
 }
 
 /** What a chart shows once its window differs from `before`. */
-export async function shownAfter(canvas, before) {
+export async function readChangedWindow(canvas, before) {
   const page = canvas.page();
   const end = Date.now() + 5_000;
   for (;;) {
-    const now = await shown(canvas);
+    const now = await readWindow(canvas);
     if (now.start !== before.start || now.end !== before.end) return now;
     assert.ok(Date.now() < end, `the window stays at ${before.start} to ${before.end} ns`);
     await page.waitForTimeout(50);

@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
 import { expectNoFaults } from "./browser.mjs";
-import { field, reveal, settled, stored } from "./explore.mjs";
-import { pictures, useFixture } from "./fixture.mjs";
+import { fetchScenario, field, reveal, waitForPlanning } from "./explore.mjs";
+import { screenshots, useFixture } from "./fixture.mjs";
 
 const fixture = useFixture();
 
@@ -33,7 +33,7 @@ test("the first page starts with a new scenario and shows a dozen with their fig
   for (const [width, scheme] of [[1440, "light"], [1440, "dark"], [390, "light"], [390, "dark"]]) {
     await page.setViewportSize({ width, height: 900 });
     await page.emulateMedia({ colorScheme: scheme });
-    await page.screenshot({ path: join(pictures, `first-page-${scheme}-${width}.png`), fullPage: true });
+    await page.screenshot({ path: join(screenshots, `first-page-${scheme}-${width}.png`), fullPage: true });
   }
   expectNoFaults(page);
   await page.context().close();
@@ -47,8 +47,8 @@ test("a model and a cluster start a scenario with a free layout", async () => {
   await page.getByTestId("new-nodes").fill("2");
   await page.getByTestId("new-nodes").blur();
   await page.getByTestId("start-scenario").click();
-  await settled(page);
-  const { scenario } = await stored(page, fixture.server);
+  await waitForPlanning(page);
+  const { scenario } = await fetchScenario(page, fixture.server);
   assert.equal(scenario.model.name, "Llama-2 13B");
   assert.equal(scenario.cluster.nodes, 2);
   assert.deepEqual(Object.keys(scenario.layout ?? {}), [], "no degree is fixed");
@@ -61,7 +61,7 @@ test("a model and a cluster start a scenario with a free layout", async () => {
 test("settings of a new scenario are free until they are fixed", async () => {
   const page = await fixture.open();
   await page.goto("/new");
-  await settled(page, ["done", "infeasible"]);
+  await waitForPlanning(page, ["done", "infeasible"]);
   const pointer = "/training/recompute";
   const free = page.locator('[data-free="recompute"]');
   await reveal(page, pointer);

@@ -6,9 +6,9 @@ import { openPage, startBrowser } from "./browser.mjs";
 import { root, startServer } from "./server.mjs";
 
 /** Folder of the pictures that tests take. */
-export const pictures = join(root, "target/e2e");
+export const screenshots = join(root, "target/e2e");
 /** Folder of the pictures of the README. Unset unless they are to be updated. */
-export const readme = process.env.PLANSCOPE_PICTURES;
+export const readmeScreenshots = process.env.PLANSCOPE_PICTURES;
 
 /**
  * Starts server and browser before the tests of a file and calls `prepare`. `open` opens a page in a new
@@ -21,7 +21,7 @@ export function useFixture(prepare = async () => {}) {
     open: (options) => openPage(fixture.browser, fixture.server, options),
   };
   before(async () => {
-    for (const folder of [pictures, readme]) if (folder) mkdirSync(folder, { recursive: true });
+    for (const folder of [screenshots, readmeScreenshots]) if (folder) mkdirSync(folder, { recursive: true });
     fixture.server = await startServer();
     fixture.browser = await startBrowser();
     await prepare(fixture);

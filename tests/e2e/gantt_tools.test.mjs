@@ -2,39 +2,39 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { expectNoFaults } from "./browser.mjs";
-import { gantt, openReady, setNumber, settled, shown, shownAfter } from "./explore.mjs";
+import { gantt, openReady, readChangedWindow, readWindow, setNumber, waitForPlanning } from "./explore.mjs";
 import { useFixture } from "./fixture.mjs";
 
 /** Width of the row headers and height of the axis, in px. */
 const HEADER = 52;
 const AXIS = 20;
 
-let page, figure, chart, whole;
+let page, figure, chart, fullWindow;
 useFixture(async ({ open }) => {
   page = await open();
   await openReady(page, "llama-2-7b-long-documents");
   chart = gantt(page, "wait_free_cyclic");
   figure = page.locator("figure.gantt", { has: chart });
-  whole = await shown(chart);
+  fullWindow = await readWindow(chart);
 });
 
-const spoken = () => figure.locator(".gantt-spoken").first();
+const announcement = () => figure.locator(".gantt-spoken").first();
 const selection = () => page.getByTestId("selection");
-const width = ({ start, end }) => end - start;
+const duration = ({ start, end }) => end - start;
 
 async function press(...keys) {
   await chart.focus();
   for (const key of keys) await page.keyboard.press(key);
 }
 
-async function fit() {
-  const now = await shown(chart);
+async function resetView() {
+  const now = await readWindow(chart);
   await press("Escape", "Escape", "f");
-  if (now.start !== whole.start || now.end !== whole.end) await shownAfter(chart, now);
+  if (now.start !== fullWindow.start || now.end !== fullWindow.end) await readChangedWindow(chart, now);
 }
 
 /** Waits until a text differs from what it was. */
-async function changed(locator, before) {
+async function waitForTextChange(locator, before) {
   for (let turn = 0; turn < 100; turn += 1) {
     const now = await locator.innerText();
     if (now !== before) return now;
@@ -50,18 +50,18 @@ test("a search counts and steps through its matches and names unreadable terms",
   assert.ok(await search.evaluate((element) => element === document.activeElement), "/ leads to the search");
   const state = figure.locator(".gantt-tools [role=status]").first();
   await search.fill("r1 mb2 B");
-  assert.match(await changed(state, ""), /^[\d,]+ found$/);
+  assert.match(await waitForTextChange(state, ""), /^[\d,]+ found$/);
   await page.keyboard.press("Enter");
   await selection().getByText(/microbatch 2\b/i).first().waitFor();
   assert.match(await selection().innerText(), /backward/i);
-  assert.match(await changed(state, ""), /^1 of [\d,]+$/);
+  assert.match(await waitForTextChange(state, ""), /^1 of [\d,]+$/);
   await search.fill("hello");
   await figure.getByText("“hello” is not understood").waitFor();
   await search.fill("r1 mb99999");
   await figure.getByText("nothing found").waitFor();
   await page.keyboard.press("Escape");
   assert.equal(await search.inputValue(), "");
-  await fit();
+  await resetView();
 });
 
 test("the critical path is traversed in both directions", async () => {
@@ -71,12 +71,12 @@ test("the critical path is traversed in both directions", async () => {
   const seen = [];
   for (let step = 0; step < 3; step += 1) {
     await press("Control+BracketRight");
-    text = await changed(selection(), text);
+    text = await waitForTextChange(selection(), text);
     seen.push(text);
   }
   await press("Control+BracketLeft");
-  assert.equal(await changed(selection(), text), seen[1], "one step back is where it was");
-  await fit();
+  assert.equal(await waitForTextChange(selection(), text), seen[1], "one step back is where it was");
+  await resetView();
 });
 
 test("a drag over rows selects an area and sums it up; M does it by keyboard", async () => {
@@ -97,16 +97,16 @@ test("a drag over rows selects an area and sums it up; M does it by keyboard", a
   const spans = await area.locator("tbody tr").evaluateAll((rows) => rows.length);
   assert.ok(spans >= 2, "forwards and backwards at least");
   await area.getByRole("button", { name: "Zoom to it" }).click();
-  const zoomed = await shownAfter(chart, whole);
-  assert.ok(width(zoomed) < 0.3 * width(whole), "a fifth of the plot fills it");
+  const zoomed = await readChangedWindow(chart, fullWindow);
+  assert.ok(duration(zoomed) < 0.3 * duration(fullWindow), "a fifth of the plot fills it");
   await area.getByRole("button", { name: "Close" }).click();
   await area.waitFor({ state: "detached" });
-  await fit();
+  await resetView();
   await press("ArrowRight", "m", "ArrowRight", "ArrowRight", "m");
   await area.waitFor();
   await press("Escape");
   await area.waitFor({ state: "detached" });
-  await fit();
+  await resetView();
 });
 
 test("a drag on the axis zooms, a drag in the minimap moves", async () => {
@@ -117,8 +117,8 @@ test("a drag on the axis zooms, a drag in the minimap moves", async () => {
   await page.mouse.down();
   await page.mouse.move(box.x + HEADER + (box.width - HEADER) * 0.4, bottom, { steps: 5 });
   await page.mouse.up();
-  const zoomed = await shownAfter(chart, whole);
-  assert.ok(Math.abs(width(zoomed) / width(whole) - 0.2) < 0.02, `${width(zoomed) / width(whole)}`);
+  const zoomed = await readChangedWindow(chart, fullWindow);
+  assert.ok(Math.abs(duration(zoomed) / duration(fullWindow) - 0.2) < 0.02, `${duration(zoomed) / duration(fullWindow)}`);
   const strip = figure.locator("canvas.gantt-minimap");
   const map = await strip.boundingBox();
   const at = (share) => map.x + HEADER + (map.width - HEADER) * share;
@@ -126,10 +126,10 @@ test("a drag on the axis zooms, a drag in the minimap moves", async () => {
   await page.mouse.down();
   await page.mouse.move(at(0.4), map.y + map.height / 2, { steps: 5 });
   await page.mouse.up();
-  const moved = await shownAfter(chart, zoomed);
-  assert.ok(Math.abs(width(moved) - width(zoomed)) <= 2, "it keeps its width");
-  assert.ok(Math.abs((moved.start - zoomed.start) / width(whole) - 0.1) < 0.02, "and moves with the pointer");
-  await fit();
+  const moved = await readChangedWindow(chart, zoomed);
+  assert.ok(Math.abs(duration(moved) - duration(zoomed)) <= 2, "it keeps its width");
+  assert.ok(Math.abs((moved.start - zoomed.start) / duration(fullWindow) - 0.1) < 0.02, "and moves with the pointer");
+  await resetView();
 });
 
 test("a pinned rank stays on top until it is unpinned", async () => {
@@ -139,30 +139,30 @@ test("a pinned rank stays on top until it is unpinned", async () => {
   await chart.scrollIntoViewIfNeeded();
   await unpin.click();
   await unpin.waitFor({ state: "detached" });
-  await fit();
+  await resetView();
 });
 
 test("a relative axis stretches every chart, differences have a sign", async () => {
   const slow = gantt(page, "1f1b");
-  const [fast, other] = [await shown(chart), await shown(slow)];
+  const [fast, other] = [await readWindow(chart), await readWindow(slow)];
   assert.deepEqual([fast.start, fast.end], [other.start, other.end], "one axis for all");
   await page.getByTestId("gantt-relative-switch").click();
-  const own = await shownAfter(chart, fast);
+  const own = await readChangedWindow(chart, fast);
   assert.ok(own.end < fast.end, "the faster one ends earlier, and fills the width");
   await page.getByTestId("gantt-relative-switch").click();
-  await shownAfter(chart, own);
+  await readChangedWindow(chart, own);
   await page.getByTestId("gantt-differences-switch").click();
   await press("ArrowRight");
   await selection().getByText(/in the baseline|baseline's iteration/).first().waitFor();
   const words = await figure.getByTestId("gantt-differences").innerText();
   assert.match(words, /^[\d,]+ of [\d,]+ actions have a counterpart: [\d,]+ .+, [\d,]+ .+$/);
   await page.getByTestId("gantt-differences-switch").click();
-  await fit();
+  await resetView();
 });
 
 test("the same actions as a table, a spoken selection, and help at the question mark", async () => {
   await press("ArrowRight");
-  assert.match(await changed(spoken(), ""), /stage \d+.*microbatch \d+.*\d (µs|ms|s)\b/i);
+  assert.match(await waitForTextChange(announcement(), ""), /stage \d+.*microbatch \d+.*\d (µs|ms|s)\b/i);
   const table = figure.locator("details.gantt-table");
   await table.locator("summary").click();
   await table.locator("tbody tr").nth(10).waitFor();
@@ -178,25 +178,25 @@ test("the same actions as a table, a spoken selection, and help at the question 
 test("sixteen ranks fold by eight and unfold again", async () => {
   await setNumber(page, "/layout/tensor", 2);
   await setNumber(page, "/layout/pipeline", 16);
-  await settled(page);
+  await waitForPlanning(page);
   const fold = figure.getByTestId("gantt-fold");
   const height = async () => (await chart.boundingBox()).height;
   await fold.getByText("Fold ranks").waitFor();
   const tall = await height();
-  const becomes = async (is, words) => {
-    for (let turn = 0; !is(await height()); turn += 1) {
-      assert.ok(turn < 100, `${words}: ${await height()} px after ${tall}`);
+  const waitForHeight = async (matches, what) => {
+    for (let turn = 0; !matches(await height()); turn += 1) {
+      assert.ok(turn < 100, `${what}: ${await height()} px after ${tall}`);
       await page.waitForTimeout(50);
     }
   };
   await fold.click();
   await fold.getByText("Unfold ranks").waitFor();
-  await becomes((px) => px < tall, "folded groups take less");
+  await waitForHeight((px) => px < tall, "folded groups take less");
   await fold.click();
-  await becomes((px) => px === tall, "unfolded as before");
+  await waitForHeight((px) => px === tall, "unfolded as before");
   await press("ArrowRight", "g");
-  await becomes((px) => px < tall, "G folds the group of the action");
+  await waitForHeight((px) => px < tall, "G folds the group of the action");
   await press("g");
-  await becomes((px) => px === tall, "and unfolds it");
+  await waitForHeight((px) => px === tall, "and unfolds it");
   expectNoFaults(page);
 });

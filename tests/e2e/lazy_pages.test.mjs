@@ -7,10 +7,10 @@ import { useFixture } from "./fixture.mjs";
 const fixture = useFixture();
 
 const isPart = (url) => url.pathname.endsWith(".wasm") && !url.pathname.includes("planscope_bg");
-const partsAsked = (page) => {
-  const asked = [];
-  page.on("request", (request) => isPart(new URL(request.url())) && asked.push(new URL(request.url()).pathname));
-  return asked;
+const recordPartRequests = (page) => {
+  const requested = [];
+  page.on("request", (request) => isPart(new URL(request.url())) && requested.push(new URL(request.url()).pathname));
+  return requested;
 };
 
 test("the gallery needs one module, and hovering over a link fetches the next page", async () => {
@@ -23,18 +23,18 @@ test("the gallery needs one module, and hovering over a link fetches the next pa
   await page.context().close();
 
   const second = await fixture.open();
-  const asked = partsAsked(second);
+  const requested = recordPartRequests(second);
   await second.goto("/");
   await second.waitForSelector('[data-testid^="gallery-"]');
   await second.waitForLoadState("networkidle");
-  assert.deepEqual(asked, [], "a first visit stays small");
+  assert.deepEqual(requested, [], "a first visit stays small");
   await second.hover('[data-testid="new-scenario"]');
   await second.waitForLoadState("networkidle");
-  const early = new Set(asked);
-  assert.ok(early.size > 0, "the explore page is fetched before the click");
+  const prefetched = new Set(requested);
+  assert.ok(prefetched.size > 0, "the explore page is fetched before the click");
   await second.click('[data-testid="new-scenario"]');
   await second.waitForSelector("main.explore");
-  assert.deepEqual(asked.filter((path) => !early.has(path)), [], "its first visit asks for nothing new");
+  assert.deepEqual(requested.filter((path) => !prefetched.has(path)), [], "its first visit asks for nothing new");
   expectNoFaults(second);
   await second.context().close();
 });
@@ -43,17 +43,17 @@ test("a page fetches only its own modules, once", async () => {
   const page = await fixture.open();
   await page.goto("/accuracy");
   await page.waitForSelector("h1:not(.visually-hidden)");
-  const asked = partsAsked(page);
+  const requested = recordPartRequests(page);
   await page.click('nav a[href="/runs"]');
   await page.waitForSelector('h1:text-is("Runs")');
-  assert.ok(asked.length > 0);
+  assert.ok(requested.length > 0);
   await page.waitForLoadState("networkidle");
-  asked.length = 0;
+  requested.length = 0;
   await page.goBack();
   await page.waitForSelector('h1:not(:text-is("Runs"))');
   await page.goForward();
   await page.waitForSelector('h1:text-is("Runs")');
-  assert.deepEqual(asked, [], "a page that was opened is loaded");
+  assert.deepEqual(requested, [], "a page that was opened is loaded");
   expectNoFaults(page);
   await page.context().close();
 });
@@ -67,9 +67,9 @@ test("a slow module shows a placeholder, and the layout is stable when it arrive
     }).observe({ type: "layout-shift", buffered: true });
   });
   let release;
-  const held = new Promise((resolve) => (release = resolve));
+  const released = new Promise((resolve) => (release = resolve));
   await page.route(isPart, async (route) => {
-    await held;
+    await released;
     await route.continue();
   });
   await page.goto("/sweeps", { waitUntil: "commit" });
@@ -92,8 +92,8 @@ test("a module that fails to load shows an error with retry and reload", async (
   await page.waitForSelector('[data-testid^="gallery-"]');
   await page.waitForLoadState("networkidle");
   // As after an upgrade of the server: the name is of another build.
-  const gone = (route) => route.fulfill({ status: 404, contentType: "application/problem+json", body: "{}" });
-  await page.route(isPart, gone);
+  const respondNotFound = (route) => route.fulfill({ status: 404, contentType: "application/problem+json", body: "{}" });
+  await page.route(isPart, respondNotFound);
   await page.click('nav a[href="/traces"]');
   const notice = page.getByTestId("page-load-error");
   await notice.waitFor();
@@ -107,7 +107,7 @@ test("a module that fails to load shows an error with retry and reload", async (
   await notice.getByRole("button", { name: "Try again" }).click();
   await page.waitForSelector('h1:text-is("Traces")');
 
-  await page.route(isPart, gone);
+  await page.route(isPart, respondNotFound);
   await page.click('nav a[href="/profiles"]');
   await notice.waitFor();
   await page.unroute(isPart);

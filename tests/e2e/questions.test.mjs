@@ -2,13 +2,13 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
-import { serious } from "./axe.mjs";
-import { expectNoFaults, tooWide } from "./browser.mjs";
-import { pictures, useFixture } from "./fixture.mjs";
+import { findSeriousViolations } from "./axe.mjs";
+import { expectNoFaults, findOverflow } from "./browser.mjs";
+import { screenshots, useFixture } from "./fixture.mjs";
 
 const fixture = useFixture();
 
-const PATIENCE = { timeout: 60_000 };
+const STUDY_TIMEOUT = { timeout: 60_000 };
 
 /** Arguments of Megatron-LM for Llama-3 70B on 64 H100, 1F1B with four stages. Without recomputation it does not fit. */
 const ARGUMENTS = `pretrain_gpt.py --tensor-model-parallel-size 4 --pipeline-model-parallel-size 4 \\
@@ -22,7 +22,7 @@ async function check(page, text) {
   await page.getByTestId("check-text").fill(text);
   await page.getByTestId("check-devices").fill("64");
   await page.getByTestId("check-text").press("Control+Enter");
-  await page.getByTestId("verdict").waitFor(PATIENCE);
+  await page.getByTestId("verdict").waitFor(STUDY_TIMEOUT);
 }
 
 test("why does rank 0 run out of memory and the last stage not", async () => {
@@ -44,7 +44,7 @@ test("how many days, GPU hours and dollars do 15 trillion tokens take", async ()
   const page = await fixture.open({ width: 390, height: 844 });
   await check(page, ARGUMENTS.replace("--pipeline-model-parallel-size 4", "--pipeline-model-parallel-size 8"));
   const card = page.getByTestId("card-budget");
-  await card.waitFor(PATIENCE);
+  await card.waitFor(STUDY_TIMEOUT);
   const cells = () => card.locator("tbody tr td").evaluateAll((cells) => cells.map((cell) => Number(cell.dataset.value)));
   await card.locator("#budget-tokens").fill("15000");
   await card.locator("#budget-goodput").fill("100");
@@ -57,9 +57,9 @@ test("how many days, GPU hours and dollars do 15 trillion tokens take", async ()
   await card.locator("#budget-goodput").fill("50");
   assert.ok(Math.abs((await cells())[0] / days - 2) < 1e-9, "half of the time computes useful steps");
   await card.scrollIntoViewIfNeeded();
-  await page.screenshot({ path: join(pictures, "check-budget-light-390.png") });
-  assert.deepEqual(await tooWide(page), []);
-  assert.deepEqual(await serious(page), []);
+  await page.screenshot({ path: join(screenshots, "check-budget-light-390.png") });
+  assert.deepEqual(await findOverflow(page), []);
+  assert.deepEqual(await findSeriousViolations(page), []);
   expectNoFaults(page);
   await page.context().close();
 });

@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
 import { expectNoFaults } from "./browser.mjs";
-import { field, gantt, openReady, ranking, reveal, settled, shown, stored } from "./explore.mjs";
-import { pictures, useFixture } from "./fixture.mjs";
+import { fetchScenario, field, gantt, openReady, readRanking, readWindow, reveal, waitForPlanning } from "./explore.mjs";
+import { screenshots, useFixture } from "./fixture.mjs";
 
 const fixture = useFixture();
 const READY = "llama-2-7b-long-documents";
@@ -12,8 +12,8 @@ const READY = "llama-2-7b-long-documents";
 test("every plan has its layout, its layers per stage and its tokens/s/GPU in the table", async () => {
   const page = await fixture.open();
   await openReady(page, READY);
-  const rows = await ranking(page);
-  const { outcome, scenario } = await stored(page, fixture.server);
+  const rows = await readRanking(page);
+  const { outcome, scenario } = await fetchScenario(page, fixture.server);
   const devices = scenario.cluster.nodes * scenario.cluster.devices_per_node;
   for (const { planner, answer } of outcome.results.filter((result) => result.answer.status === "planned")) {
     const { layout, metrics } = answer;
@@ -34,7 +34,7 @@ test("results are reachable with ten presses of Tab", async () => {
   await openReady(page, READY);
   const link = await page.url();
   await page.goto(link);
-  await settled(page);
+  await waitForPlanning(page);
   let presses = 0;
   let reached = false;
   for (; presses < 10 && !reached; presses += 1) {
@@ -69,7 +69,7 @@ test("charts follow the table while a slider is dragged", async () => {
     await field(page, "/workload/context_length").fill(String(value));
     await page.waitForTimeout(300);
   }
-  await settled(page);
+  await waitForPlanning(page);
   assert.deepEqual(await page.evaluate(() => globalThis.wrong), []);
   await page.context().close();
 });
@@ -77,11 +77,11 @@ test("charts follow the table while a slider is dragged", async () => {
 test("communication inside actions is drawn, and the sums of an area equal the table", async () => {
   const page = await fixture.open();
   await openReady(page, READY);
-  const { outcome } = await stored(page, fixture.server);
+  const { outcome } = await fetchScenario(page, fixture.server);
   const [{ planner, answer }] = outcome.results;
   assert.ok(answer.metrics.exposed_communication > 0.001);
   const canvas = gantt(page, planner);
-  await shown(canvas);
+  await readWindow(canvas);
   const colours = await canvas.evaluate((element) => {
     const { data, width, height } = element.getContext("2d").getImageData(0, 0, element.width, element.height);
     const ratio = devicePixelRatio;
@@ -95,7 +95,7 @@ test("communication inside actions is drawn, and the sums of an area equal the t
     return [...found];
   });
   assert.ok(colours.includes("136,34,85"), `the colour of communication is in the bars: ${colours.slice(0, 20)}`);
-  await canvas.screenshot({ path: join(pictures, "communication-inside.png") });
+  await canvas.screenshot({ path: join(screenshots, "communication-inside.png") });
   expectNoFaults(page);
   await page.context().close();
 });

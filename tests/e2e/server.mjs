@@ -9,7 +9,7 @@ export const root = join(dirname(fileURLToPath(import.meta.url)), "../..");
 const program = process.env.PLANSCOPE_PROGRAM ?? join(root, "target/debug/planscope");
 const web = process.env.PLANSCOPE_WEB ?? join(root, "target/web");
 const READY = /Planscope is at (http:\/\/[^\s"]+)/;
-const PATIENCE_MS = 20_000;
+const START_TIMEOUT_MS = 20_000;
 
 /** The environment without settings of a server of one's own: a token there would lock the tests out. */
 function environment() {
@@ -26,12 +26,12 @@ export async function startServer() {
   });
   let log = "";
   const url = await new Promise((resolve, reject) => {
-    const late = setTimeout(() => reject(new Error(`the server did not start in time:\n${log}`)), PATIENCE_MS);
+    const timeout = setTimeout(() => reject(new Error(`the server did not start in time:\n${log}`)), START_TIMEOUT_MS);
     const read = (chunk) => {
       log += chunk;
       const ready = READY.exec(log.replace(/\x1b\[[0-9;]*m/g, ""));
       if (ready) {
-        clearTimeout(late);
+        clearTimeout(timeout);
         resolve(ready[1]);
       }
     };

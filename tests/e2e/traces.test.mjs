@@ -2,12 +2,12 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
-import { serious } from "./axe.mjs";
-import { expectNoFaults, tooWide } from "./browser.mjs";
-import { pictures, useFixture } from "./fixture.mjs";
+import { findSeriousViolations } from "./axe.mjs";
+import { expectNoFaults, findOverflow } from "./browser.mjs";
+import { screenshots, useFixture } from "./fixture.mjs";
 import { chooseScenario } from "./runs.mjs";
 
-const EVIL = "<img src=x onerror=alert(1)>";
+const MARKUP = "<img src=x onerror=alert(1)>";
 
 let page;
 const fixture = useFixture(async ({ open }) => {
@@ -16,14 +16,14 @@ const fixture = useFixture(async ({ open }) => {
 });
 
 /** A host thread with nested operators and a stream with kernels, 6,000 slices in 100 ms. */
-function trace() {
+function createTrace() {
   const events = [
     { ph: "M", name: "process_name", pid: 1, args: { name: "python" } },
     { ph: "M", name: "process_name", pid: 0, args: { name: "GPU" } },
   ];
   for (let at = 0; at < 2000; at += 1) {
     const ts = at * 50;
-    events.push({ ph: "X", cat: "cpu_op", name: at === 0 ? EVIL : "aten::linear", pid: 1, tid: 1, ts, dur: 45 });
+    events.push({ ph: "X", cat: "cpu_op", name: at === 0 ? MARKUP : "aten::linear", pid: 1, tid: 1, ts, dur: 45 });
     events.push({ ph: "X", cat: "cpu_op", name: "aten::mm", pid: 1, tid: 1, ts: ts + 5, dur: 20 });
     events.push({ ph: "X", cat: "kernel", name: at % 10 ? "gemm" : "ncclAllReduce", pid: 0, tid: 7, ts: ts + 12, dur: 30 });
   }
@@ -31,7 +31,7 @@ function trace() {
 }
 
 const canvas = () => page.getByTestId("trace-canvas");
-const shown = () =>
+const readWindow = () =>
   canvas().evaluate((element) => ({
     start: Number(element.dataset.startNs),
     end: Number(element.dataset.endNs),
@@ -40,12 +40,12 @@ const shown = () =>
   }));
 
 /** Waits until the canvas shows what is wanted. */
-async function until(wanted, what) {
+async function waitForWindow(matches, what) {
   const end = Date.now() + 10_000;
   let now;
   while (Date.now() < end) {
-    now = await shown();
-    if (wanted(now)) return now;
+    now = await readWindow();
+    if (matches(now)) return now;
     await page.waitForTimeout(30);
   }
   return assert.fail(`${what}: ${JSON.stringify(now)}`);
@@ -53,29 +53,29 @@ async function until(wanted, what) {
 
 test("a trace is uploaded and listed, its name shown as it is", async () => {
   await page.goto("/traces");
-  const buffer = Buffer.from(JSON.stringify(trace()));
-  await page.getByTestId("trace-upload").setInputFiles({ name: `${EVIL}.json`, mimeType: "application/json", buffer });
+  const buffer = Buffer.from(JSON.stringify(createTrace()));
+  await page.getByTestId("trace-upload").setInputFiles({ name: `${MARKUP}.json`, mimeType: "application/json", buffer });
   await page.getByTestId("trace-report").getByText("6,002 of 6,002 events used").waitFor();
   const row = page.getByTestId("traces").locator("tbody tr").first();
   assert.match(await row.innerText(), /<img src=x onerror=alert\(1\)>\.json[\s\S]*rank 3[\s\S]*6,000/);
   await page.getByTestId("traces-total").getByText(/Database size: /).waitFor();
-  assert.deepEqual(await serious(page), []);
+  assert.deepEqual(await findSeriousViolations(page), []);
   expectNoFaults(page);
 });
 
 test("every slice is painted, and fewer of them when zoomed in", async () => {
   await page.getByTestId("traces").getByRole("link").first().click();
   await canvas().waitFor();
-  const whole = await until(({ slices }) => slices === 6000, "all slices are painted");
-  await page.screenshot({ path: join(pictures, "trace-1440-light.png") });
+  const fullWindow = await waitForWindow(({ slices }) => slices === 6000, "all slices are painted");
+  await page.screenshot({ path: join(screenshots, "trace-1440-light.png") });
   await canvas().focus();
   for (let press = 0; press < 8; press += 1) await page.keyboard.press("w");
-  const near = await until(({ slices, end, start }) => end - start < (whole.end - whole.start) / 20 && slices > 0 && slices < 600, "zoomed");
+  const near = await waitForWindow(({ slices, end, start }) => end - start < (fullWindow.end - fullWindow.start) / 20 && slices > 0 && slices < 600, "zoomed");
   await page.keyboard.press("d");
-  await until(({ start }) => start > near.start, "D goes right");
+  await waitForWindow(({ start }) => start > near.start, "D goes right");
   await page.keyboard.press("f");
-  const fitted = await until(({ slices }) => slices === 6000, "everything again");
-  assert.deepEqual([fitted.start, fitted.end], [whole.start, whole.end]);
+  const fitted = await waitForWindow(({ slices }) => slices === 6000, "everything again");
+  assert.deepEqual([fitted.start, fitted.end], [fullWindow.start, fullWindow.end]);
 });
 
 test("the next slice of a name is found, selected and announced", async () => {
@@ -83,7 +83,7 @@ test("the next slice of a name is found, selected and announced", async () => {
   await page.keyboard.press("Enter");
   await page.getByTestId("trace-found").getByText("1 slices of 1 names").waitFor();
   const panel = page.getByTestId("trace-selection");
-  await panel.getByText(EVIL).first().waitFor();
+  await panel.getByText(MARKUP).first().waitFor();
   await panel.getByText("45,000 ns").waitFor();
   await page.getByTestId("trace-search").fill("nccl");
   await page.keyboard.press("Enter");
@@ -96,7 +96,7 @@ test("the next slice of a name is found, selected and announced", async () => {
   await page.keyboard.press("ArrowRight");
   await panel.getByText("gemm").first().waitFor();
   await page.getByTestId("trace-active-time").getByText("Added up from the kernels").waitFor();
-  assert.deepEqual(await serious(page), []);
+  assert.deepEqual(await findSeriousViolations(page), []);
   expectNoFaults(page);
 });
 
@@ -104,10 +104,10 @@ test("a click selects and a heading folds", async () => {
   await page.getByTestId("trace-search").fill("");
   await page.keyboard.press("Escape");
   await page.getByTestId("trace-fit").click();
-  await until(({ slices }) => slices === 6000, "everything");
+  await waitForWindow(({ slices }) => slices === 6000, "everything");
   await canvas().focus();
   for (let press = 0; press < 10; press += 1) await page.keyboard.press("w");
-  await until(({ slices }) => slices > 0 && slices < 300, "zoomed");
+  await waitForWindow(({ slices }) => slices > 0 && slices < 300, "zoomed");
   await page.getByText("Every slice in view is drawn by itself.").waitFor();
   const box = await canvas().boundingBox();
   let found = false;
@@ -121,9 +121,9 @@ test("a click selects and a heading folds", async () => {
   assert.ok(found, "something lies under the pointer");
   await page.getByTestId("trace-selection").getByText(/Lasts/).waitFor();
   await page.keyboard.press("f");
-  await until(({ slices }) => slices === 6000, "everything");
+  await waitForWindow(({ slices }) => slices === 6000, "everything");
   await page.mouse.click(box.x + 60, box.y + 8);
-  await until(({ slices }) => slices > 0 && slices < 6000, "one process is folded");
+  await waitForWindow(({ slices }) => slices > 0 && slices < 6000, "one process is folded");
 });
 
 test("a deleted trace comes back", async () => {
@@ -147,22 +147,22 @@ test("a link shows the same stretch and slice, and arrows lead on", async () => 
   await page.keyboard.press("Enter");
   const panel = page.getByTestId("trace-selection");
   await panel.getByText("launch").first().waitFor();
-  const arrows = (count) => page.waitForFunction((count) => document.querySelector('[data-testid="trace-canvas"]')?.dataset.paintedArrows === count, count);
-  await arrows("1");
+  const waitForArrows = (count) => page.waitForFunction((count) => document.querySelector('[data-testid="trace-canvas"]')?.dataset.paintedArrows === count, count);
+  await waitForArrows("1");
   await canvas().focus();
   await page.keyboard.press("w");
   // The address bar follows within a moment.
   await page.waitForURL(/#t=[^&]+&s=\d+\.0\.0$/);
   const link = page.url();
-  const before = await shown();
+  const before = await readWindow();
   await page.goto("/traces");
   await page.goto(link);
   await panel.getByText("launch").first().waitFor();
-  await until(({ start, end }) => Math.abs(start - before.start) < 2 && Math.abs(end - before.end) < 2, "the same stretch");
-  await page.screenshot({ path: join(pictures, "trace-arrow-1440-light.png") });
+  await waitForWindow(({ start, end }) => Math.abs(start - before.start) < 2 && Math.abs(end - before.end) < 2, "the same stretch");
+  await page.screenshot({ path: join(screenshots, "trace-arrow-1440-light.png") });
   await panel.getByTestId("trace-arrows").getByRole("button").click();
   await panel.getByText("kernel").first().waitFor();
-  await arrows("1");
+  await waitForArrows("1");
   await page.getByTestId("trace-title").fill("An arrow");
   await page.getByTestId("trace-rank").fill("5");
   await page.getByTestId("trace-note").fill("two slices");
@@ -171,12 +171,12 @@ test("a link shows the same stretch and slice, and arrows lead on", async () => 
   await page.reload();
   await page.waitForFunction(() => document.querySelector('[data-testid="trace-title"]')?.value === "An arrow");
   assert.equal(await page.getByTestId("trace-note").inputValue(), "two slices");
-  assert.deepEqual(await serious(page), []);
+  assert.deepEqual(await findSeriousViolations(page), []);
   expectNoFaults(page);
 });
 
 test("the observed pipeline stands above its plan", async () => {
-  const ask = async (method, path, body) => {
+  const request = async (method, path, body) => {
     const response = await fetch(`${fixture.server.url}/api/v1${path}`, { method, body, headers: { accept: "application/json" } });
     assert.ok(response.ok, `${method} ${path}: ${response.status} ${await response.clone().text()}`);
     return response.json();
@@ -196,13 +196,13 @@ test("the observed pipeline stands above its plan", async () => {
     planners: ["1f1b"],
     iterations: 1,
   };
-  const { id } = await ask("PUT", "/scenarios", JSON.stringify(scenario));
-  let job = await ask("POST", `/scenarios/${id}/plan`);
+  const { id } = await request("PUT", "/scenarios", JSON.stringify(scenario));
+  let job = await request("POST", `/scenarios/${id}/plan`);
   while (!["done", "failed"].includes(job.state.state)) {
     await new Promise((resolve) => setTimeout(resolve, 200));
-    job = await ask("GET", `/jobs/${job.id}`);
+    job = await request("GET", `/jobs/${job.id}`);
   }
-  const planned = await ask("GET", `/scenarios/${id}/timelines/1f1b/0`);
+  const planned = await request("GET", `/scenarios/${id}/timelines/1f1b/0`);
   const letters = ["F", "B", "I", "W"];
   const events = [];
   for (let rank = 0; rank < planned.ranks; rank += 1) {
@@ -213,7 +213,7 @@ test("the observed pipeline stands above its plan", async () => {
       events.push({ ph: "X", name, pid: rank, tid: 0, ts: (planned.start_ns[span] * 1.25) / 1000, dur: (planned.duration_ns[span] * 1.25) / 1000 });
     }
   }
-  const uploaded = await ask("POST", `/traces?name=pipeline.json&scenario=${id}`, JSON.stringify(events));
+  const uploaded = await request("POST", `/traces?name=pipeline.json&scenario=${id}`, JSON.stringify(events));
   await page.goto(`/traces/${uploaded.trace.id}`);
   const line = page.getByTestId("alignment-line");
   await line.waitFor();
@@ -227,13 +227,13 @@ test("the observed pipeline stands above its plan", async () => {
   await page.getByTestId("trace-speed").fill("-1");
   await page.getByTestId("trace-speed").blur();
   await page.waitForFunction(() => document.querySelector('[data-testid="trace-speed"]').value === "1");
-  await page.screenshot({ path: join(pictures, "trace-pipeline-1440-light.png"), fullPage: true });
-  assert.deepEqual(await serious(page), []);
+  await page.screenshot({ path: join(screenshots, "trace-pipeline-1440-light.png"), fullPage: true });
+  assert.deepEqual(await findSeriousViolations(page), []);
   expectNoFaults(page);
 });
 
 /** Two steps of a rank: a kernel of `compute` µs, then an all-reduce that ends with the step. */
-function rankTrace(rank, compute) {
+function createRankTrace(rank, compute) {
   const events = [];
   for (let step = 0; step < 2; step += 1) {
     const ts = step * 100;
@@ -256,7 +256,7 @@ test("two traces are compared, and the straggler is named", async () => {
   const files = [40, 45, 70].map((compute, rank) => ({
     name: `rank${rank}.json`,
     mimeType: "application/json",
-    buffer: Buffer.from(JSON.stringify(rankTrace(rank, compute))),
+    buffer: Buffer.from(JSON.stringify(createRankTrace(rank, compute))),
   }));
   await page.getByTestId("trace-upload").setInputFiles(files);
   await page.getByTestId("straggler").getByText("Straggler: rank 2").waitFor();
@@ -285,11 +285,11 @@ test("two traces are compared, and the straggler is named", async () => {
     page.getByTestId("trace-ranks").getByRole("link", { name: "Download CSV" }).first().click(),
   ]);
   assert.equal(download.suggestedFilename(), "traces-ranks-ranks.csv");
-  await page.screenshot({ path: join(pictures, "trace-comparison-1440-light.png"), fullPage: true });
+  await page.screenshot({ path: join(screenshots, "trace-comparison-1440-light.png"), fullPage: true });
   await page.reload();
   await straggler.getByText("Straggler: rank 2").waitFor();
   compared = page.url();
-  assert.deepEqual(await serious(page), []);
+  assert.deepEqual(await findSeriousViolations(page), []);
   expectNoFaults(page);
 });
 
@@ -299,7 +299,7 @@ const JOB =
   "--global-batch-size 8 --tensor-model-parallel-size 2 --pipeline-model-parallel-size 1 --bf16 --vocab-size 32000";
 
 /** Two steps of a rank with the compute time of a plan in s. Attention is slow, and the host launches kernels late. */
-function profile(computeS) {
+function createProfile(computeS) {
   const parts = [["nvjet_hsh_128x256_64x4", 0.6], ["flash_fwd_kernel", 0.3], ["triton_poi_fused_add_0", 0.12], ["my_kernel", 0.02]];
   const events = [];
   const stepUs = computeS * 1.4e6;
@@ -325,7 +325,7 @@ function profile(computeS) {
 }
 
 /** Checks the job on a page, and returns the compute time of its plan in s. */
-async function checkedJob(page) {
+async function checkJob(page) {
   await page.goto("/check");
   await page.getByTestId("check-text").fill(JOB);
   await page.getByTestId("check-devices").fill("2");
@@ -339,16 +339,16 @@ async function checkedJob(page) {
   return compute + recompute + optimizer;
 }
 
-const PATIENCE = { timeout: 60_000 };
+const COMPARISON_TIMEOUT = { timeout: 60_000 };
 
 test("a trace dropped on a checked configuration is compared with its prediction", async () => {
-  const computeS = await checkedJob(page);
-  const file = { name: "rank1.json", mimeType: "application/json", buffer: Buffer.from(profile(computeS)) };
+  const computeS = await checkJob(page);
+  const file = { name: "rank1.json", mimeType: "application/json", buffer: Buffer.from(createProfile(computeS)) };
   await page.getByTestId("check-log").setInputFiles(file);
-  await page.getByTestId("stored-trace").getByRole("link").click(PATIENCE);
+  await page.getByTestId("stored-trace").getByRole("link").click(COMPARISON_TIMEOUT);
   await page.waitForURL(/\/traces\/[a-z2-7]+\?scenario=[a-z2-7]{52}/);
   const card = page.getByTestId("trace-prediction");
-  await card.getByTestId("prediction-kernels").waitFor(PATIENCE);
+  await card.getByTestId("prediction-kernels").waitFor(COMPARISON_TIMEOUT);
   assert.match(await card.getByTestId("prediction-summary").innerText(), /Rank 1, pipeline rank 0, mean of 2 steps: a step takes .* predicted/);
   // Parts add up to the step.
   const parts = await card.getByTestId("prediction-parts").locator("tbody tr").allInnerTexts();
@@ -361,7 +361,7 @@ test("a trace dropped on a checked configuration is compared with its prediction
   await card.getByText("my_kernel").waitFor();
   assert.match(await card.getByTestId("prediction-idle").innerText(), /Late launches of kernels \(host-bound\)/);
   assert.equal(await card.getByTestId("trace-of-other-job").count(), 0);
-  assert.deepEqual(await serious(page), []);
+  assert.deepEqual(await findSeriousViolations(page), []);
   expectNoFaults(page);
 });
 
@@ -373,12 +373,12 @@ test("the choice of a plan is stored with the trace, and a plan of another job i
   await page.goto(url.pathname);
   await card.getByTestId("prediction-empty").waitFor();
   await chooseScenario(page, scenario);
-  await card.getByTestId("prediction-kernels").waitFor(PATIENCE);
+  await card.getByTestId("prediction-kernels").waitFor(COMPARISON_TIMEOUT);
   await page.reload();
-  await card.getByTestId("prediction-kernels").waitFor(PATIENCE);
+  await card.getByTestId("prediction-kernels").waitFor(COMPARISON_TIMEOUT);
   await card.getByTestId("prediction-rank").fill("64");
   await page.keyboard.press("Tab");
-  await card.getByTestId("trace-of-other-job").waitFor(PATIENCE);
+  await card.getByTestId("trace-of-other-job").waitFor(COMPARISON_TIMEOUT);
   assert.match(await card.innerText(), /The trace is not of this job[\s\S]*The plan has 2 devices and no rank 64/);
   assert.equal(await card.getByTestId("prediction-kernels").isVisible(), false, "the times are folded");
   await card.getByTestId("prediction-rank").fill("x");
@@ -386,15 +386,15 @@ test("the choice of a plan is stored with the trace, and a plan of another job i
   assert.equal(await card.getByTestId("prediction-rank").inputValue(), "64", "what is no rank gives way");
   await card.getByTestId("prediction-rank").fill("");
   await page.keyboard.press("Tab");
-  await card.getByTestId("prediction-kernels").waitFor(PATIENCE);
+  await card.getByTestId("prediction-kernels").waitFor(COMPARISON_TIMEOUT);
   // The configuration of the page Check is one press away.
-  await checkedJob(page);
+  await checkJob(page);
   await page.getByRole("link", { name: "Traces", exact: true }).first().click();
   await page.getByTestId("traces").getByRole("link", { name: "rank1.json" }).first().click();
   await card.getByTestId("use-checked").focus();
   await page.keyboard.press("Enter");
-  await card.getByTestId("prediction-kernels").waitFor(PATIENCE);
-  assert.deepEqual(await serious(page), []);
+  await card.getByTestId("prediction-kernels").waitFor(COMPARISON_TIMEOUT);
+  assert.deepEqual(await findSeriousViolations(page), []);
   expectNoFaults(page);
 });
 
@@ -411,12 +411,12 @@ test("the comparison fits wide and narrow pages and does not move them", async (
     await other.goto(path);
     const card = other.getByTestId("trace-prediction");
     await card.scrollIntoViewIfNeeded();
-    await card.getByTestId("prediction-kernels").waitFor(PATIENCE);
+    await card.getByTestId("prediction-kernels").waitFor(COMPARISON_TIMEOUT);
     await other.waitForLoadState("networkidle");
     assert.ok((await other.evaluate(() => window.shift)) < 0.1, `${scheme} ${width}: ${await other.evaluate(() => window.shift)}`);
-    assert.deepEqual(await tooWide(other), []);
-    await card.screenshot({ path: join(pictures, `trace-prediction-${width}-${scheme}.png`) });
-    assert.deepEqual(await serious(other), []);
+    assert.deepEqual(await findOverflow(other), []);
+    await card.screenshot({ path: join(screenshots, `trace-prediction-${width}-${scheme}.png`) });
+    assert.deepEqual(await findSeriousViolations(other), []);
     expectNoFaults(other);
     await other.context().close();
   }
@@ -429,7 +429,7 @@ test("nothing is wider than a narrow page", async () => {
   for (const path of ["/traces", trace, compared]) {
     await page.goto(path);
     await page.waitForLoadState("networkidle");
-    assert.deepEqual(await tooWide(page), [], path);
+    assert.deepEqual(await findOverflow(page), [], path);
   }
   expectNoFaults(page);
 });

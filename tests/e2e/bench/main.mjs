@@ -14,7 +14,7 @@ import { measureWhatIf } from "./what_if.mjs";
 
 const rows = [];
 /** `name` is what `cargo xtask bench` knows the figure by. */
-const note = (name, what, measured, target, unit, more = "") => {
+const report = (name, what, measured, target, unit, more = "") => {
   const ratio = unit === "frames/s" ? measured / target : target / measured;
   rows.push({ what, measured, target, unit, ratio, more });
   console.log(`measured ${name}: ${measured.toFixed(1)} ${unit}`);
@@ -27,8 +27,8 @@ const browser = await startBrowser();
 try {
   if (!only || only === "gallery") {
     const gallery = await measureGallery(server, browser);
-    note("gallery", "gallery, cold load to first useful paint", gallery.painted, 1500, "ms", `layout shift ${gallery.shift.toFixed(3)}`);
-    note("gallery wire", "gallery, first visit, bytes on the wire", gallery.wire, 600, "kB");
+    report("gallery", "gallery, cold load to first useful paint", gallery.painted, 1500, "ms", `layout shift ${gallery.shift.toFixed(3)}`);
+    report("gallery wire", "gallery, first visit, bytes on the wire", gallery.wire, 600, "kB");
   }
   if (!only || only === "what-if") {
     for (const [way, name, what] of [
@@ -37,7 +37,7 @@ try {
       ["images", "what-if sketch p95", "what-if, images of VLM-S, PipeWeaver sketched, p95"],
     ]) {
       const { median, p95, worst } = await measureWhatIf(server, browser, way);
-      note(name, what, p95, 100, "ms", `median ${median.toFixed(0)}, worst ${worst.toFixed(0)}`);
+      report(name, what, p95, 100, "ms", `median ${median.toFixed(0)}, worst ${worst.toFixed(0)}`);
     }
   }
   if (!only || only === "gantt") {
@@ -45,23 +45,23 @@ try {
       const chart = await measureGantt(server, browser, samples);
       const name = `Gantt of ${chart.spans} spans`;
       const short = fps === 30 ? "gantt 1M" : "gantt 100k";
-      if (fps === 30) note(`${short} first paint`, `${name}, first paint of a page load`, chart.first, 1000, "ms", `all spans there after ${chart.whole} ms`);
-      const said = ({ median, p95 }) => `between frames ${median.toFixed(1)} ms median, ${p95.toFixed(1)} p95`;
-      note(`${short} panning`, `${name}, panning`, chart.panned.frames, fps, "frames/s", said(chart.panned));
-      note(`${short} zooming`, `${name}, zooming`, chart.zoomed.frames, fps, "frames/s", said(chart.zoomed));
-      note(`${short} zooming far out`, `${name}, zooming far out`, chart.far.frames, fps, "frames/s", said(chart.far));
+      if (fps === 30) report(`${short} first paint`, `${name}, first paint of a page load`, chart.first, 1000, "ms", `all spans there after ${chart.whole} ms`);
+      const describeFrames = ({ median, p95 }) => `between frames ${median.toFixed(1)} ms median, ${p95.toFixed(1)} p95`;
+      report(`${short} panning`, `${name}, panning`, chart.panned.frames, fps, "frames/s", describeFrames(chart.panned));
+      report(`${short} zooming`, `${name}, zooming`, chart.zoomed.frames, fps, "frames/s", describeFrames(chart.zoomed));
+      report(`${short} zooming far out`, `${name}, zooming far out`, chart.far.frames, fps, "frames/s", describeFrames(chart.far));
     }
   }
   if (process.env.PLANSCOPE_SHARD && (!only || only === "shard")) {
     const { seconds, mib, figures } = await measureShard(server, browser, process.env.PLANSCOPE_SHARD);
-    note("shard", "lengths of a local Parquet file, choice to preview", seconds, 5, "s", figures);
-    note("shard memory", "memory of browser and server meanwhile", mib, 300, "MiB");
+    report("shard", "lengths of a local Parquet file, choice to preview", seconds, 5, "s", figures);
+    report("shard memory", "memory of browser and server meanwhile", mib, 300, "MiB");
   }
   if (!only || only === "size") {
     const assets = join(process.env.PLANSCOPE_WEB ?? join(root, "target/web"), "assets");
     const { first, pages, largest, all, parts } = await measureSize(assets);
-    note("wasm raw", "wasm of the first page, raw", first[0], 900, "kB", `all ${parts} parts ${all[0].toFixed(0)} kB, the largest ${largest[0].toFixed(0)} kB`);
-    note("wasm brotli", "wasm of the first page, brotli", first[1], 350, "kB", `all parts ${all[1].toFixed(0)} kB, the largest ${largest[1].toFixed(0)} kB`);
+    report("wasm raw", "wasm of the first page, raw", first[0], 900, "kB", `all ${parts} parts ${all[0].toFixed(0)} kB, the largest ${largest[0].toFixed(0)} kB`);
+    report("wasm brotli", "wasm of the first page, brotli", first[1], 350, "kB", `all parts ${all[1].toFixed(0)} kB, the largest ${largest[1].toFixed(0)} kB`);
     for (const { page: name, files, size } of pages) {
       console.log(`first load of ${name}: ${size[0].toFixed(0)} kB raw, ${size[1].toFixed(0)} kB brotli, ${files} files`);
     }

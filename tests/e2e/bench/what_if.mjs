@@ -30,7 +30,7 @@ const SCENARIO = {
 const IMAGES = JSON.parse(readFileSync(join(root, "examples/vlm-s-image-heavy.json"), "utf8"));
 
 /** The field that moves, and by how much, in turn. */
-const WAYS = {
+const MOVEMENTS = {
   /** A slider to and fro between two positions: one is stored already, the other, of half the size, is planned each time. */
   toAndFro: { scenario: SCENARIO, field: '[data-slider-for="/workload/global_batch"]', steps: [-1, 1], moves: 60 },
   /** A number drawn on and on: every value is planned for the first time. */
@@ -41,15 +41,15 @@ const WAYS = {
 
 /** Moves a field; times in ms from the event to the paint that follows its answer. */
 export async function measureWhatIf(server, browser, name) {
-  const way = WAYS[name];
+  const movement = MOVEMENTS[name];
   const headers = { origin: server.url, "content-type": "application/json" };
-  const stored = await fetch(`${server.url}/api/v1/scenarios`, { method: "PUT", headers, body: JSON.stringify(way.scenario) });
+  const stored = await fetch(`${server.url}/api/v1/scenarios`, { method: "PUT", headers, body: JSON.stringify(movement.scenario) });
   const { id } = await stored.json();
   const page = await openPage(browser, server);
   await page.goto(`/s/${id}`);
   await page.waitForFunction(
     (planners) => planners.every((id) => Number(document.querySelector(`[data-testid="gantt-${id}"]`)?.dataset.paintedSpans) > 0),
-    way.scenario.planners,
+    movement.scenario.planners,
     { timeout: 120_000 },
   );
   await page.waitForTimeout(1500);
@@ -73,7 +73,7 @@ export async function measureWhatIf(server, browser, name) {
       await new Promise((resolve) => setTimeout(resolve, 150));
     }
     return times.sort((a, b) => a - b);
-  }, way);
+  }, movement);
   await page.context().close();
   const at = (share) => times[Math.min(times.length - 1, Math.floor(share * times.length))];
   return { median: at(0.5), p95: at(0.95), worst: at(1) };
