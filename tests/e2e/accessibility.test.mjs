@@ -1,4 +1,4 @@
-// Accessibility: axe on every page in both themes, narrow screens, keyboard only.
+// Accessibility: axe on each page in both themes, narrow screens, keyboard.
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -10,7 +10,7 @@ import { readmeScreenshots, screenshots, useFixture } from "./fixture.mjs";
 
 const pages = [];
 const fixture = useFixture(async ({ open }) => {
-  // Something to list on every page.
+  // Create one object for each list.
   const page = await open();
   await openReady(page, "vlm-s-image-heavy");
   await page.getByTestId("save").click();
@@ -39,7 +39,7 @@ const fixture = useFixture(async ({ open }) => {
   );
 });
 
-/** Opens a page and waits until there is nothing left to come. */
+/** Opens a page and waits until all requests and charts are complete. */
 async function open(page, name, path) {
   await page.goto(path);
   if (name === "explore" || name === "new") {
@@ -54,7 +54,7 @@ async function open(page, name, path) {
 }
 
 for (const scheme of ["light", "dark"]) {
-  test(`axe finds nothing serious, ${scheme}`, async () => {
+  test(`no page has a serious accessibility violation, ${scheme}`, async () => {
     const found = [];
     const page = await fixture.open({ scheme });
     for (const [name, path] of pages) {
@@ -67,7 +67,7 @@ for (const scheme of ["light", "dark"]) {
   });
 
   for (const width of [1440, 390]) {
-    test(`pictures at ${width} px, ${scheme}, nothing wider than the page`, async () => {
+    test(`no page overflows at ${width} px, ${scheme}`, async () => {
       const page = await fixture.open({ scheme, width, height: width > 1000 ? 1000 : 844 });
       const wide = [];
       for (const [name, path] of pages) {
@@ -96,14 +96,14 @@ test("the layout is stable while a page loads", async () => {
   for (const [name, path] of pages) {
     await open(page, name, path);
     const shift = await page.evaluate(() => window.shift);
-    // What Chromium's own audit calls good.
+    // Limit of a good layout shift in Lighthouse.
     if (shift > 0.1) jumpy.push(`${name}: ${shift.toFixed(3)}`);
   }
   await page.context().close();
   assert.deepEqual(jumpy, []);
 });
 
-test("forced colours and a width of 4,000 px lose no content", async () => {
+test("pages do not overflow with forced colours and at 3,840 px, and the focus is visible with forced colours", async () => {
   for (const [look, settings] of [["forced", { forcedColors: "active", scheme: "dark" }], ["4k", { width: 3840, height: 2160 }]]) {
     const page = await fixture.open(settings);
     const wide = [];
@@ -114,7 +114,7 @@ test("forced colours and a width of 4,000 px lose no content", async () => {
     }
     assert.deepEqual(wide, []);
     if (look === "forced") {
-      // A button that is pressed, and the focus, must be seen without colours of ours.
+      // With forced colours, the focus must be visible without colours of the style sheet.
       await page.goto("/");
       await page.getByTestId("new-scenario").focus();
       const outline = await page.getByTestId("new-scenario").evaluate((element) => getComputedStyle(element).outlineStyle);
@@ -125,7 +125,7 @@ test("forced colours and a width of 4,000 px lose no content", async () => {
   }
 });
 
-/** Nothing on any page is wider than the page. */
+/** Asserts that no page overflows at this size. */
 async function checkOverflow(width, height) {
   const page = await fixture.open({ width, height });
   const wide = [];
@@ -147,7 +147,7 @@ test("the charts are reachable by keyboard", async () => {
   await page.goto("/");
   await page.getByTestId("gallery-llama-2-7b-long-documents").waitFor();
   await page.keyboard.press("Tab");
-  assert.match(await page.evaluate(() => document.activeElement.textContent), /skip/i, "the first stop skips the bar");
+  assert.match(await page.evaluate(() => document.activeElement.textContent), /skip/i, "the first Tab stop skips the header");
   await tabTo(page, "gallery-llama-2-7b-long-documents");
   await page.keyboard.press("Enter");
   await waitForPlanning(page);
@@ -156,7 +156,7 @@ test("the charts are reachable by keyboard", async () => {
     const style = getComputedStyle(document.activeElement);
     return style.outlineStyle !== "none" || style.boxShadow !== "none";
   });
-  assert.ok(outline, "the focus is seen");
+  assert.ok(outline, "the focus is visible");
   await page.keyboard.press("ArrowRight");
   await page.getByTestId("selection").getByText(/rank \d+/i).first().waitFor();
   await page.keyboard.press("?");
@@ -167,13 +167,13 @@ test("the charts are reachable by keyboard", async () => {
   await page.context().close();
 });
 
-/** Presses Tab until the element of that test id has the focus. */
+/** Presses Tab until the element with this test id has the focus. */
 async function tabTo(page, id) {
   for (let presses = 0; presses < 250; presses += 1) {
     if ((await page.evaluate(() => document.activeElement?.dataset?.testid)) === id) return;
     await page.keyboard.press("Tab");
   }
-  assert.fail(`${id} is not reached by 250 presses of Tab`);
+  assert.fail(`${id} is not reached with 250 presses of Tab`);
 }
 
 test("the theme is stored", async () => {

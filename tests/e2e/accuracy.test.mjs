@@ -1,4 +1,4 @@
-// Predictions compared with measurements: the accuracy page, and the accuracy of a device in the cluster editor.
+// Predictions compared with measurements: the accuracy page, and the source of device figures in the editor.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { findSeriousViolations } from "./axe.mjs";
@@ -13,16 +13,16 @@ const fixture = useFixture(async ({ server }) => {
 
 const chart = (page) => page.getByTestId("agreement");
 const row = (page, id) => page.getByTestId("accuracy-sets").locator(`tr[data-set="${id}"]`);
-/** Sets whose points share a unit; the others have a table in the place of the chart. */
+/** Returns the sets whose points have one unit. The others have a table instead of a chart. */
 const setsWithChart = () => sets.filter(({ unit }) => unit !== "mixed");
 
-/** The points that the chart has drawn, without the line of equality and its band. */
+/** Returns the number of points in the chart, without the line of equality and its band. */
 async function countPoints(page) {
   await chart(page).locator(".main-svg").first().waitFor();
   return chart(page).locator(".scatterlayer .trace .points path").count();
 }
 
-test("every set is in the table, with text for a met or missed goal", async () => {
+test("the table contains every set and states whether its goal is met", async () => {
   const page = await fixture.open();
   await page.goto("/");
   await page.locator("header").getByRole("link", { name: "Accuracy", exact: true }).click();
@@ -39,7 +39,7 @@ test("every set is in the table, with text for a met or missed goal", async () =
   await page.context().close();
 });
 
-test("choosing a set changes the chart and the address, by keyboard too", async () => {
+test("selecting a set by keyboard changes the chart and the address", async () => {
   const page = await fixture.open();
   await page.goto("/accuracy");
   const [first, second] = setsWithChart();
@@ -61,7 +61,7 @@ test("choosing a set changes the chart and the address, by keyboard too", async 
   await page.context().close();
 });
 
-test("a link opens its set, and the pointer names the configuration", async () => {
+test("a link opens its set, and hovering over a point shows its configuration", async () => {
   const page = await fixture.open({ scheme: "dark" });
   const set = setsWithChart().findLast(({ points }) => points.length < 100 && points[0].label);
   await page.goto(`/accuracy?set=${set.id}`);
@@ -82,7 +82,7 @@ test("a link opens its set, and the pointer names the configuration", async () =
   await page.context().close();
 });
 
-test("filters select rows with their errors, and the errors have an axis", async () => {
+test("filters select rows and their mean error, and errors are drawn over a property", async () => {
   const page = await fixture.open();
   const set = sets.find(({ id }) => id === "ultrascale_h100");
   const property = set.properties.indexOf("TP");
@@ -125,7 +125,7 @@ test("an unknown set has an error message", async () => {
   await page.context().close();
 });
 
-test("without measurements the page describes how to create them", async () => {
+test("without measurements, the page describes how to create them", async () => {
   const page = await fixture.open();
   await page.route("**/api/v1/accuracy", (route) => route.fulfill({ json: { engine: "", sets: [] } }));
   await page.goto("/accuracy");
@@ -135,7 +135,7 @@ test("without measurements the page describes how to create them", async () => {
 });
 
 for (const scheme of ["light", "dark"]) {
-  test(`axe finds nothing serious, nothing is wider than a narrow page, ${scheme}`, async () => {
+  test(`sets have no serious accessibility violation and no overflow, ${scheme}`, async () => {
     const found = [];
     for (const width of [1440, 320]) {
       const page = await fixture.open({ scheme, width });

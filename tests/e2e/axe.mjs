@@ -1,12 +1,12 @@
-// Accessibility violations that axe reports for a page.
+// Accessibility rules that a page violates, as axe reports them.
 import { createRequire } from "node:module";
 
 const source = createRequire(import.meta.url)("axe-core").source;
 
-/** One line for every rule that is broken: its name, the first places, and what is wrong there. */
+/** Returns one line for each violated rule: name, up to four elements, messages. */
 export const findViolations = async (page) => (await runAxe(page)).map(({ line }) => line);
 
-/** Those of them that are serious or critical. */
+/** Returns the violations that are serious or critical. */
 export const findSeriousViolations = async (page) =>
   (await runAxe(page)).filter(({ impact }) => impact === "serious" || impact === "critical").map(({ line }) => line);
 

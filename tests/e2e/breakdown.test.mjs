@@ -1,4 +1,4 @@
-// Time and memory of the ranks: legends, bars, and tables that agree with the outcome.
+// Time and memory by rank: legends, bars, and tables whose values equal the outcome.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { expectNoFaults } from "./browser.mjs";
@@ -16,8 +16,8 @@ const planned = () => outcome.results.filter(({ answer }) => answer.status === "
 const readLegend = (card) => card.locator(".chart-legend li").allInnerTexts();
 const readSums = (table) => table.locator("[data-sum]").evaluateAll((cells) => cells.map((cell) => Number(cell.dataset.sum)));
 
-/** The bars of each part, once all are there. */
-async function countBars(card, parts, rows) {
+/** Waits until the chart has `parts` traces with `rows` bars each, and returns the number of traces. */
+async function waitForBars(card, parts, rows) {
   await card.scrollIntoViewIfNeeded();
   const traces = card.locator(".barlayer .trace");
   await card.page().waitForFunction(
@@ -43,7 +43,7 @@ test("the time of every rank adds up to the iteration", async () => {
     "optimizer",
     "bubble",
   ]);
-  await countBars(card, 6, first.answer.ranks.length);
+  await waitForBars(card, 6, first.answer.ranks.length);
   await card.locator("details summary").first().click();
   const ranks = await readSums(card.getByTestId("time-ranks"));
   assert.equal(ranks.length, first.answer.layout.pipeline);
@@ -57,12 +57,12 @@ test("the time of every rank adds up to the iteration", async () => {
 test("bars show ranks or planners, for the selected plan", async () => {
   const card = page.getByTestId("card-time");
   await card.getByRole("radio", { name: "By planner" }).check();
-  await countBars(card, 6, planned().length);
+  await waitForBars(card, 6, planned().length);
   await card.getByRole("radio", { name: "By rank" }).check();
   const last = planned().at(-1);
   await page.getByTestId("ranking").locator(`tr[data-planner="${last.planner}"] .row-button`).click();
   await card.getByText(last.title).waitFor();
-  await countBars(card, 6, last.answer.ranks.length);
+  await waitForBars(card, 6, last.answer.ranks.length);
   const bar = card.locator(".barlayer .trace .point").first();
   await bar.scrollIntoViewIfNeeded();
   const box = await bar.boundingBox();
@@ -72,23 +72,23 @@ test("bars show ranks or planners, for the selected plan", async () => {
   assert.match(await hover.textContent(), /^rank 0: computation.*\d\s(m?s), [\d.]+\s%/);
 });
 
-test("memory at the peak adds up to the peak and ends before the limit", async () => {
+test("the parts of the peak memory add up to the peak of the plan", async () => {
   const card = page.getByTestId("card-peak");
   const last = planned().at(-1);
   const names = await readLegend(card);
   assert.deepEqual(names.slice(0, 5), ["weights", "gradients", "optimizer", "activations", "temporary"]);
   const limit = last.answer.metrics.memory_limit_gib;
   assert.match(names[5], new RegExp(`^limit: device memory less reserve, ${limit.toFixed(1)}`));
-  await countBars(card, 5, last.answer.ranks.length);
+  await waitForBars(card, 5, last.answer.ranks.length);
   assert.match(await card.getByTestId("peak-caption").innerText(), /^Rank \d+ .*\sGiB without the reserve at .* in flight\. The largest part is [a-z]+/s);
   await card.locator("details summary").first().click();
   const ranks = await readSums(card.getByTestId("peak-ranks"));
   assert.equal(ranks.length, last.answer.ranks.length);
-  assertClose(Math.max(...ranks), last.answer.metrics.peak_memory_gib, "the fullest rank, the reserve not counted as in the ranked table");
+  assertClose(Math.max(...ranks), last.answer.metrics.peak_memory_gib, "the highest rank, without the reserve, as in the table of plans");
   expectNoFaults(page);
 });
 
-test("an outcome of an old engine without breakdowns can be computed again", async () => {
+test("an outcome of an older engine without breakdowns can be computed again", async () => {
   const old = await fixture.open();
   await old.route("**/api/v1/scenarios/*/outcome", async (route) => {
     const response = await route.fetch();

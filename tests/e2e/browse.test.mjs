@@ -1,4 +1,4 @@
-// Lists of stored objects and links: search, tags, names, pins, deletion and undo, pages, files, pictures, all forms of links.
+// Lists of stored objects, and links: search, tags, names, pins, deletion and undo, pages, exported files, all forms of links.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -66,10 +66,10 @@ test("scenarios are found by text and tags, renamed, annotated and pinned", asyn
   await waitForEqual(() => readNames("scenarios"), ["Alpha 100%", "Gamma <img src=x onerror=alert(1)>", "Beta renamed"], "pinned first");
 
   await page.getByTestId("scenarios-search").fill("100%");
-  await waitForEqual(() => readNames("scenarios"), ["Alpha 100%"], "signs of patterns are letters");
-  assert.equal(new URL(page.url()).search, "?q=100%25", "what is asked for stands in the address");
+  await waitForEqual(() => readNames("scenarios"), ["Alpha 100%"], "wildcards have no special meaning");
+  assert.equal(new URL(page.url()).search, "?q=100%25", "the query is in the address");
   await page.getByTestId("scenarios-search").fill("slow LLAMA");
-  await waitForEqual(() => readNames("scenarios"), ["Beta renamed"], "every word counts, notes among what is searched");
+  await waitForEqual(() => readNames("scenarios"), ["Beta renamed"], "every word must match, and notes are searched");
   await page.getByTestId("scenarios-search").fill("");
   await waitForEqual(() => rows("scenarios").count(), 3, "all");
   await page.getByTestId("scenarios-tags").getByRole("button", { name: "lab" }).click();
@@ -81,7 +81,7 @@ test("scenarios are found by text and tags, renamed, annotated and pinned", asyn
   await page.goto("/scenarios?sort=name");
   await waitForEqual(() => readNames("scenarios"), ["Alpha 100%", "Beta renamed", "Gamma <img src=x onerror=alert(1)>"], "by name");
   await page.getByRole("button", { name: "Name", exact: true }).click();
-  await waitForEqual(() => readNames("scenarios"), ["Alpha 100%", "Gamma <img src=x onerror=alert(1)>", "Beta renamed"], "the other way round");
+  await waitForEqual(() => readNames("scenarios"), ["Alpha 100%", "Gamma <img src=x onerror=alert(1)>", "Beta renamed"], "descending");
   assert.equal(await page.locator("th[aria-sort=descending]").innerText(), "Name ▼");
   assert.equal(await page.locator('img[src="x"]').count(), 0);
   await page.goto("/");
@@ -89,14 +89,14 @@ test("scenarios are found by text and tags, renamed, annotated and pinned", asyn
   assert.match(await page.getByTestId("last-saved").locator("li").first().innerText(), /★.*Alpha 100%/s);
 });
 
-test("a deletion is undone at once, in the list of deleted objects, and from the link", async () => {
+test("a deleted scenario can be restored by undo, in the list of deleted objects, and from its link", async () => {
   const stored = (await fixture.server.get("/scenarios?q=Alpha")).scenarios[0];
   await page.goto("/scenarios");
   await page.getByRole("button", { name: "Delete Alpha 100%" }).click();
   await page.getByRole("link", { name: "Alpha 100%" }).waitFor({ state: "detached" });
   const total = async () => Number((await page.getByTestId("scenarios-total").innerText()).match(/^\d+/)[0]);
-  await waitForEqual(total, await rows("scenarios").count(), "the total does not count what is deleted");
-  assert.notEqual(await page.evaluate(() => document.activeElement.tagName), "BODY", "the focus moves to a neighbour");
+  await waitForEqual(total, await rows("scenarios").count(), "the total excludes the deleted scenario");
+  assert.notEqual(await page.evaluate(() => document.activeElement.tagName), "BODY", "the focus moves to another row");
   await page.getByRole("button", { name: "Undo" }).click();
   await page.getByRole("link", { name: "Alpha 100%" }).waitFor();
   await waitForEqual(() => page.evaluate(() => document.activeElement.closest("tr")?.dataset.id), stored.id, "the focus is on the restored row");
@@ -104,10 +104,10 @@ test("a deletion is undone at once, in the list of deleted objects, and from the
   await page.getByRole("button", { name: "Delete Alpha 100%" }).click();
   await page.getByRole("link", { name: "Alpha 100%" }).waitFor({ state: "detached" });
   await page.goto("/scenarios?deleted=true");
-  await waitForEqual(async () => (await fixture.server.get("/scenarios?q=Alpha")).total, 0, "deleted though the page was left at once");
+  await waitForEqual(async () => (await fixture.server.get("/scenarios?q=Alpha")).total, 0, "the deletion is stored although the page was left at once");
   await page.reload();
   await page.getByRole("button", { name: "Restore Alpha 100%" }).click();
-  await waitForEqual(() => rows("scenarios").count(), 0, "nothing deleted is left");
+  await waitForEqual(() => rows("scenarios").count(), 0, "no deleted scenario is left");
   assert.equal((await fixture.server.get("/scenarios?q=Alpha")).total, 1);
 
   await send("DELETE", `/scenarios/${stored.id}`);
@@ -120,16 +120,16 @@ test("a deletion is undone at once, in the list of deleted objects, and from the
   assert.equal(await page.getByTestId("title").inputValue(), "Alpha 100%");
 });
 
-test("long lists have pages in the browser history", async () => {
+test("pages of a long list are in the browser history", async () => {
   for (let number = 0; number < 60; number += 1) await send("POST", "/runs", JSON.stringify({ name: `run ${String(number).padStart(2, "0")}` }));
   await page.goto("/runs?sort=name");
-  await waitForEqual(() => rows("runs").count(), 50, "a page");
+  await waitForEqual(() => rows("runs").count(), 50, "first page");
   assert.match(await page.getByTestId("runs-pager").innerText(), /1 to 50 of 60/);
   await page.getByTestId("runs-pager").getByRole("button", { name: "Next" }).click();
-  await waitForEqual(() => rows("runs").count(), 10, "the rest");
+  await waitForEqual(() => rows("runs").count(), 10, "second page");
   assert.match(await page.getByTestId("runs-pager").innerText(), /51 to 60 of 60/);
   await page.reload();
-  await waitForEqual(() => rows("runs").count(), 10, "the address says which page");
+  await waitForEqual(() => rows("runs").count(), 10, "a reload shows the same page");
   await page.goBack();
   await waitForEqual(() => rows("runs").count(), 50, "back");
   await page.getByTestId("runs-state").selectOption("ended");
@@ -141,14 +141,14 @@ test("plans of all scenarios are listed with links to their pages", async () => 
   await rows("plans").first().waitFor();
   const count = await rows("plans").count();
   await page.getByTestId("plans-planner").selectOption("1f1b");
-  await waitForEqual(async () => (await rows("plans").count()) < count, true, "one planner's");
+  await waitForEqual(async () => (await rows("plans").count()) < count, true, "plans of one planner");
   await page.getByTestId("plans").getByRole("link").first().click();
   await waitForPlanning(page);
   assert.match(page.url(), /#p=1f1b/);
 });
 
-test("an ambiguous link shows its scenarios for selection", async () => {
-  // No two identifiers meet in ten characters by chance, so the answer is the test's.
+test("an ambiguous link lists its scenarios for selection", async () => {
+  // The test supplies the response, because no two real identifiers have the same first ten characters.
   await page.route("**/api/v1/scenarios/qqqqqqqqqq", (route) =>
     route.fulfill({
       status: 300,
@@ -188,16 +188,16 @@ test("unreadable parts of a view in a link are ignored with a notice", async () 
   await waitForPlanning(page);
   assert.equal((await page.getByTestId("link-status").innerText()).trim(), "");
   await page.getByTestId("selection").getByText(/backward of microbatch 0/i).first().waitFor();
-  assert.match(page.url(), /sel=r1\.s1\.mb0\.B/, "the selection stands in the address");
+  assert.match(page.url(), /sel=r1\.s1\.mb0\.B/, "the selection is in the address");
 });
 
 for (const { form, since, link, id } of links) {
   test(`a ${form} link of ${since} opens`, async () => {
-    // What was stored then is stored now.
+    // The identifier of the example must be the same as in that version.
     if (form === "stored") assert.equal((await storeScenario(example)).id, id, "the identifier of this scenario never changes");
     await page.goto("about:blank");
     await page.goto(link);
-    // The results of a self-contained link are stored by now, and are shown at once.
+    // The results of the self-contained link are already stored, so they are shown without planning.
     await waitForPlanning(page);
     const short = new URL(page.url()).pathname.split("/")[2];
     assert.ok(id.startsWith(short), `${short} is not the beginning of ${id}`);
@@ -228,11 +228,11 @@ test("a self-contained link works without a stored scenario and is stored on pla
   await otherPage.getByTestId("unsaved").waitFor();
   assert.equal(await otherPage.getByTestId("title").inputValue(), example.title);
   assert.equal(await field(otherPage, "/cluster/nodes").inputValue(), String(example.cluster.nodes));
-  assert.deepEqual(sent, [], "nothing is stored by looking");
+  assert.deepEqual(sent, [], "opening a link stores nothing");
   await otherPage.getByTestId("plan-unsaved").click();
   await waitForPlanning(otherPage);
   assert.equal(new URL(otherPage.url()).pathname, `/s/${stored.short}`, "the same scenario");
-  // Opened again it shows the stored results without planning.
+  // The second visit shows the stored results without planning.
   sent.length = 0;
   await otherPage.goto("about:blank");
   await otherPage.goto(url.replace(fixture.server.url, other.url));
@@ -244,7 +244,7 @@ test("a self-contained link works without a stored scenario and is stored on pla
   await other.stop();
 });
 
-test("copying a link saves the scenario, which the list can undo", async () => {
+test("copying a link saves the scenario, and the list can undo this", async () => {
   const stored = await storeScenario({ ...example, title: "Sent to a colleague", seed: 4711 });
   await page.goto(`/s/${stored.short}`);
   await waitForPlanning(page);
@@ -259,9 +259,9 @@ test("copying a link saves the scenario, which the list can undo", async () => {
   await row.getByText("saved by a copied link").waitFor();
   await row.getByTestId("undo-link").click();
   await row.waitFor({ state: "detached" });
-  assert.equal((await send("GET", `/scenarios/${stored.id}`)).body.kept, false, "it is a draft again, and its link opens");
+  assert.equal((await send("GET", `/scenarios/${stored.id}`)).body.kept, false, "the scenario is a draft again");
 
-  // A server that cannot store it says so, and the link is on the clipboard all the same.
+  // If saving fails, an error is shown. The link is copied nevertheless.
   await page.goto(`/s/${stored.short}`);
   await waitForPlanning(page);
   await page.route("**/keep", (route) => route.abort());
@@ -275,7 +275,7 @@ test("copying a link saves the scenario, which the list can undo", async () => {
   for (let wait = 0; wait < 100 && (await source()) !== "link"; wait++) await page.waitForTimeout(50);
   assert.equal(await source(), "link");
   await send("DELETE", `/scenarios/${stored.id}/keep`);
-  assert.deepEqual(page.faults.splice(0).filter((words) => !words.includes("/keep")), [], "the request that was cut off alone");
+  assert.deepEqual(page.faults.splice(0).filter((words) => !words.includes("/keep")), [], "only the aborted request is a fault");
 });
 
 test("invalid self-contained links have an error message", async () => {
@@ -313,7 +313,7 @@ test("an exported scenario can be imported unchanged, and invalid files are reje
   await waitForPlanning(page);
   await page.getByRole("button", { name: "Undo" }).click();
   await waitForPlanning(page);
-  assert.equal(page.url().split("#")[0], other.split("#")[0], "opening a file is an edit that can be undone");
+  assert.equal(page.url().split("#")[0], other.split("#")[0], "opening a file can be undone");
 });
 
 test("the configuration of a training job opens as a scenario with a report", async () => {
@@ -326,13 +326,13 @@ test("the configuration of a training job opens as a scenario with a report", as
   await waitForPlanning(page);
   assert.match(await report.innerText(), /job\.toml[\s\S]*6 settings read[\s\S]*1 sequences times 8 data-parallel replicas, 8[\s\S]*training\.other_key/);
   assert.equal(await page.getByLabel(/^Tensor parallel/).inputValue(), "2");
-  // A file of another kind removes the report of the file before.
+  // An unreadable file removes the report of the previous file.
   await page.getByTestId("open-scenario").setInputFiles({ name: "notes.txt", mimeType: "text/plain", buffer: Buffer.from("notes") });
   await page.getByTestId("open-error").waitFor();
   assert.equal(await report.count(), 0);
 });
 
-test("plans are exported as pictures and in formats of other programs", async () => {
+test("plans are exported as SVG, PNG and in formats of other programs", async () => {
   const stored = await storeScenario(example);
   await page.goto(`/s/${stored.short}`);
   await waitForPlanning(page);
@@ -354,12 +354,12 @@ test("plans are exported as pictures and in formats of other programs", async ()
   assert.match((await exportPlan("Megatron-LM arguments")).bytes.toString(), /--pipeline-model-parallel-size \d+/);
   JSON.parse((await exportPlan("execution plan")).bytes);
 
-  // The exported trace is read back with as many slices as the plan has spans.
+  // The exported trace can be imported with all its slices.
   const trace = await exportPlan("Perfetto trace");
   const slices = JSON.parse(trace.bytes).traceEvents.filter((event) => event.ph === "X").length;
   const uploaded = await send("POST", "/traces?name=exported.json", trace.bytes, "application/octet-stream");
   assert.deepEqual([uploaded.status, uploaded.body.trace.slices], [201, slices]);
-  assert.ok(uploaded.body.trace.actions > 0, "its actions are recognised");
+  assert.ok(uploaded.body.trace.actions > 0, "the import recognises the actions");
 });
 
 test("the draft survives a reload, and edits are undone and redone step by step", async () => {
@@ -370,7 +370,7 @@ test("the draft survives a reload, and edits are undone and redone step by step"
   await waitForPlanning(page);
   await page.goto("/new");
   await waitForPlanning(page);
-  assert.equal(await field(page, "/cluster/nodes").inputValue(), "8", "the draft is there");
+  assert.equal(await field(page, "/cluster/nodes").inputValue(), "8", "the draft is restored");
   await setNumber(page, "/cluster/nodes", 2);
   await waitForPlanning(page);
   await page.getByRole("button", { name: "Undo" }).click();
@@ -391,7 +391,7 @@ test("a query of a megabyte is refused, languages and unknown words in it are ig
 });
 
 for (const scheme of ["light", "dark"]) {
-  test(`lists and links are for everyone, ${scheme}`, async () => {
+  test(`lists and error pages have no serious accessibility violation and no overflow, ${scheme}`, async () => {
     const deleted = await saveScenario("To be deleted", 990);
     await send("DELETE", `/scenarios/${deleted.id}`);
     await send("POST", "/datasets?name=lengths.txt", "512 1024 2048 4096 9000", "text/plain");
@@ -417,11 +417,11 @@ for (const scheme of ["light", "dark"]) {
   });
 }
 
-test("lists are searched, sorted, edited and deleted by keyboard", async () => {
+test("lists are searched and edited by keyboard", async () => {
   await page.goto("/scenarios");
   await page.getByTestId("scenarios-search").focus();
   await page.keyboard.type("Gamma");
-  await waitForEqual(() => rows("scenarios").count(), 1, "one is left");
+  await waitForEqual(() => rows("scenarios").count(), 1, "one scenario matches");
   await page.getByRole("button", { name: /^Edit Gamma/ }).focus();
   await page.keyboard.press("Enter");
   await page.getByLabel("Name", { exact: true }).waitFor();

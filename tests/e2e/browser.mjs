@@ -1,4 +1,4 @@
-// Chromium, and pages that record all faults.
+// Starts Chromium and opens pages that record faults.
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { chromium } from "playwright-core";
@@ -15,13 +15,13 @@ const FLAGS = [
 
 export async function startBrowser() {
   const executablePath = process.env.CHROMIUM ?? CHROMIUM_PATHS.find((place) => existsSync(place));
-  if (!executablePath) throw new Error("no Chromium found: name one in CHROMIUM, or run `cargo xtask setup`");
+  if (!executablePath) throw new Error("no Chromium found: set CHROMIUM to its path, or run `cargo xtask setup`");
   return chromium.launch({ executablePath, headless: true, args: FLAGS });
 }
 
 /**
- * A page in a context of its own. `page.faults` collects errors of the console, uncaught exceptions, violations of
- * the content security policy and requests to other origins; `expectNoFaults` fails with the list.
+ * Opens a page in a new context. `page.faults` lists console errors, uncaught exceptions, violations of the content
+ * security policy, requests to other origins, and responses with status 500 and above. `expectNoFaults` asserts that it is empty.
  */
 export async function openPage(browser, server, { scheme = "light", width = 1440, height = 1000, refusals = false, forcedColors = "none" } = {}) {
   const context = await browser.newContext({
@@ -36,8 +36,8 @@ export async function openPage(browser, server, { scheme = "light", width = 1440
   const page = await context.newPage();
   page.faults = [];
   page.on("console", (message) => {
-    // A browser reports every refused request as an error; only tests of refusals expect them. A what-if is asked of every edit,
-    // and between two that belong together the scenario may be wrong: that it settles is what tests wait for.
+    // The browser reports each rejected request as an error. Only tests with `refusals` expect rejected requests. The page sends a
+    // what-if after each edit. Between two related edits the scenario can be invalid, so status 422 of a what-if is never a fault.
     const { url } = message.location();
     const isInvalidEdit = /status of 422/.test(message.text()) && url.includes("/api/v1/what-if?");
     const isExpectedRefusal = refusals && /status of 4\d\d/.test(message.text());
@@ -59,7 +59,7 @@ export async function openPage(browser, server, { scheme = "light", width = 1440
   return page;
 }
 
-/** What sticks out of the page to the right: the page as a whole, or a control of its bar. */
+/** Returns one line for each overflow at the right edge of the window: the page, or a control in the header. */
 export async function findOverflow(page) {
   return page.evaluate(() => {
     const edge = document.documentElement.clientWidth;

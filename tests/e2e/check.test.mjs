@@ -1,4 +1,4 @@
-// Check of a training configuration: verdict, memory, changes in its own syntax, slow runs, and the first page.
+// Check of a training configuration: verdict, memory, changes in the syntax of the configuration, slow runs, first page.
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -8,7 +8,7 @@ import { readmeScreenshots, screenshots, useFixture } from "./fixture.mjs";
 
 const fixture = useFixture();
 
-/** A study computes for 20 s at most, after the studies before it. */
+/** A study computes for at most 20 s, after the computations that are queued before it. */
 const STUDY_TIMEOUT = { timeout: 60_000 };
 
 const JOB = `[model]
@@ -39,7 +39,7 @@ async function check(page, text) {
   await badge(page).waitFor(STUDY_TIMEOUT);
 }
 
-test("a job that does not fit fits after a change in its own syntax, and undo restores the file", async () => {
+test("a job fits after a change in the syntax of its file is applied, and undo restores the file", async () => {
   const page = await fixture.open();
   await check(page, JOB);
   assert.match(await badge(page).innerText(), /Does not fit[\s\S]*GiB needed on rank 0/);
@@ -61,7 +61,7 @@ test("a job that does not fit fits after a change in its own syntax, and undo re
   const dense = await mfu();
   assert.match(dense, /TFLOP\/s, MFU [\d.]+.%/);
   await page.getByTestId("check-mfu-formula").selectOption("1 sparse");
-  assert.ok(parseFloat((await mfu()).split("MFU ")[1]) < 0.5 * parseFloat(dense.split("MFU ")[1]), "half of the scores and twice the peak");
+  assert.ok(parseFloat((await mfu()).split("MFU ")[1]) < 0.5 * parseFloat(dense.split("MFU ")[1]), "half of the attention scores and twice the peak");
   await page.getByTestId("check-undo").click();
   await page.locator(".verdict-badge.not").waitFor(STUDY_TIMEOUT);
   assert.equal(await page.getByTestId("check-text").inputValue(), JOB);
@@ -136,7 +136,7 @@ test("an invalid number has an error at its field, and a pasted log is recognise
   await page.context().close();
 });
 
-test("a log of the run is compared by its timers", async () => {
+test("the timers of a log are compared with the prediction", async () => {
   const arguments_ =
     "--num-layers 8 --hidden-size 4096 --num-attention-heads 32 --seq-length 2048 --max-position-embeddings 2048 --micro-batch-size 1 " +
     "--global-batch-size 8 --tensor-model-parallel-size 4 --pipeline-model-parallel-size 2 --bf16 --vocab-size 50257";
@@ -180,12 +180,12 @@ test("the first page checks a pasted configuration, on a narrow page", async () 
   await page.screenshot({ path: join(screenshots, "check-fits-light-390.png"), fullPage: true });
   assert.deepEqual(await findSeriousViolations(page), []);
   await page.reload();
-  assert.equal(await page.getByTestId("check-text").inputValue(), "", "the text stays in memory only");
+  assert.equal(await page.getByTestId("check-text").inputValue(), "", "the text is not stored");
   expectNoFaults(page);
   await page.context().close();
 });
 
-test("a file without a configuration is named, and several files form one job", async () => {
+test("a file without a configuration has an error, and several files form one job", async () => {
   const page = await fixture.open({ refusals: true });
   await page.goto("/check");
   await page.getByTestId("check-text").fill("hello");

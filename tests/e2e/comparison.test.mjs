@@ -1,4 +1,4 @@
-// Comparison of scenarios: pinned, pasted, in the link. The pages of the papers.
+// Comparison of scenarios that are pinned, pasted or in the link. Pages of the papers.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { findSeriousViolations } from "./axe.mjs";
@@ -8,7 +8,7 @@ import { useFixture } from "./fixture.mjs";
 
 const fixture = useFixture();
 
-test("a pinned scenario stays compared during edits and in the link until it is removed", async () => {
+test("a pinned scenario is compared during edits and in the link until it is removed", async () => {
   const page = await fixture.open();
   await openReady(page, "vlm-s-image-heavy");
   const before = await fetchScenario(page, fixture.server);
@@ -28,7 +28,7 @@ test("a pinned scenario stays compared during edits and in the link until it is 
   const change = 100 * (time(after.outcome) / time(before.outcome) - 1);
   const row = rows.filter({ has: page.locator("th", { hasText: /^1F1B$/ }) });
   const shown = (await row.locator("td").first().innerText()).replace("−", "-");
-  assert.ok(change < -30, `half the batch takes less: ${change}`);
+  assert.ok(change < -30, `half of the batch takes less time: ${change} %`);
   assert.match(shown, new RegExp(`-${Math.abs(change).toPrecision(2).slice(0, 2)}`), shown);
   assert.match(await card.getByTestId("comparison-explained").innerText(), /1F1B is [\d.]+× as fast as in the other scenario \(−.*computation −/);
   const chart = card.getByTestId("gantt-comparison");
@@ -50,7 +50,7 @@ test("a pinned scenario stays compared during edits and in the link until it is 
   await page.context().close();
 });
 
-test("a pasted link selects the comparison, and invalid text has an error", async () => {
+test("a pasted link selects the scenario of the comparison, and invalid text has an error", async () => {
   const page = await fixture.open({ refusals: true });
   await page.goto("/new?ready=llama-2-7b-long-documents");
   await waitForPlanning(page);
@@ -71,7 +71,7 @@ test("a pasted link selects the comparison, and invalid text has an error", asyn
   await page.context().close();
 });
 
-test("every paper has a page with its scenarios and figures, and old links into the list lead there", async () => {
+test("every paper has a page with its scenarios and figures, and old links to the list open this page", async () => {
   const page = await fixture.open();
   await page.goto("/papers");
   const { papers } = await fixture.server.get("/papers");

@@ -1,4 +1,4 @@
-// Files of sample lengths: preview before storage, choice of columns, errors at the field, shards, mixtures.
+// Files of sample lengths: preview, selection of columns, errors at fields, shards, mixtures.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { findViolations } from "./axe.mjs";
@@ -14,7 +14,7 @@ const lengthFile = (name, values) => file(name, `num_tokens\n${values.join("\n")
 const uploadFiles = (page, files) => page.getByTestId("upload").setInputFiles(files);
 const fetchDatasets = async () => (await fixture.server.get("/datasets")).datasets;
 
-/** Layout shifts of a page without recent input, summed up. */
+/** Returns the sum of the layout shifts without recent input. */
 const sumLayoutShifts = (page) =>
   page.evaluate(
     () =>
@@ -38,7 +38,7 @@ test("a file has a preview before storage, and an error replaces the previous pr
   await page.getByTestId("import-card").getByTestId("histogram").waitFor();
   assert.equal((await fetchDatasets()).length, 0);
 
-  // Characters become tokens, and the name can be changed.
+  // Characters are converted to tokens, and the name can be changed.
   await page.getByTestId("upload-unit").selectOption("characters");
   await page.getByText("mean 62.5 tokens").first().waitFor();
   await page.getByTestId("upload-characters").fill("10");
@@ -68,30 +68,29 @@ test("a column of unknown meaning is chosen by the user, with sample values and 
     const page = await fixture.open({ scheme, width, refusals: true });
     await page.goto("/datasets");
     await page.getByTestId("upload").waitFor({ state: "attached" });
-    // The list is there: what moves it below is the card of the file.
+    // Wait for the list first. The card of the file then moves the list, and this shift must not count.
     await page.locator("main .table-scroll").waitFor();
     await uploadFiles(page, unclear);
     await page.getByTestId("column-unclear").waitFor();
-    // A picture of the full page resizes the viewport, which counts as a layout shift.
+    // Screenshot without `fullPage`, which resizes the viewport and causes a layout shift.
     await page.screenshot({ path: join(screenshots, `columns-${width}-${scheme}.png`) });
     assert.deepEqual(await findOverflow(page), []);
     const beta = page.getByRole("button", { name: /beta/ });
     assert.match(await beta.innerText(), /100 · 170/);
-    // By keyboard alone.
     await beta.focus();
     await page.keyboard.press("Enter");
     await page.getByTestId("preview-figures").getByText("40 samples").waitFor();
     assert.equal(await page.getByTestId("upload-column").inputValue(), "beta");
     await page.getByTestId("import-card").getByTestId("histogram").waitFor();
     const shifted = await sumLayoutShifts(page);
-    assert.ok(shifted < 0.1, `${shifted} at ${width} px`);
+    assert.ok(shifted < 0.1, `layout shift ${shifted} at ${width} px`);
     await page.screenshot({ path: join(screenshots, `preview-${width}-${scheme}.png`), fullPage: true });
     expectNoFaults(page);
     await page.context().close();
   }
 });
 
-test("a table of a distribution asks for the number of samples of each row", async () => {
+test("a table of a distribution requires the number of samples of each row", async () => {
   const page = await fixture.open({ refusals: true });
   await page.goto("/datasets");
   await uploadFiles(page, file("table.csv", "alpha,beta\n10,4\n20,3\n30,2\n40,1\n50,1\n60,1\n"));
@@ -163,7 +162,7 @@ test("datasets are mixed by weight, in the list and in a scenario", async () => 
   assert.deepEqual(parts, [[3, short], [1, long]]);
   assert.match(await page.getByTestId("mixture-share").first().innerText(), /75/);
 
-  // One part left is no mixture; one more makes one again.
+  // Without the second part, the scenario has no mixture. Adding a part creates a mixture again.
   await page.getByRole("button", { name: /Remove short\.csv/ }).click();
   await page.getByTestId("samples-add").selectOption(`dataset:${short}`);
   await page.getByTestId("mixture-share").nth(1).waitFor();
@@ -174,7 +173,7 @@ test("datasets are mixed by weight, in the list and in a scenario", async () => 
   await page.context().close();
 });
 
-test("a card of a file has no violations of accessibility rules", async () => {
+test("the card of a file violates no accessibility rule", async () => {
   const page = await fixture.open({ refusals: true });
   await page.goto("/datasets");
   await uploadFiles(page, unclear);

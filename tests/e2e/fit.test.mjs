@@ -1,4 +1,4 @@
-// Changes that make a scenario fit, and changes that save time: computed on request, applied, undone, cancelled.
+// Changes that make a scenario fit, and changes that save time: search, apply, undo, cancel.
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -9,10 +9,10 @@ import { screenshots, useFixture } from "./fixture.mjs";
 
 const fixture = useFixture();
 
-/** A study computes for 20 s at most, after whoever has the turn before it. */
+/** A study computes for at most 20 s, after the computations that are queued before it. */
 const STUDY_TIMEOUT = { timeout: 60_000 };
 
-/** Llama-3 70B on 64 devices of 80 GB. Without recomputation, its activations do not fit. */
+/** Llama-3 70B on 64 devices with 80 GB. Without recomputation, the activations do not fit. */
 const scenario = (training) => ({
   schema: "scenario/1",
   title: "Llama-3 70B on 64 H100",
@@ -58,16 +58,16 @@ async function readChanges(page) {
   );
 }
 
-/** Waits until the table is that of another scenario, or no longer. */
+/** Waits until the table is marked as belonging to another scenario, or is no longer marked. */
 async function waitForStale(page, expected) {
   await page.waitForFunction((stale) => (document.querySelector(".fit-stale [data-testid=fit-changes]") !== null) === stale, expected);
 }
 
-test("a scenario that does not fit fits after the first change is applied, and undo brings its changes back", async () => {
+test("a scenario fits after the first change is applied, and undo restores the list of changes", async () => {
   const page = await fixture.open();
   await openScenario(page, { recompute: "none" }, ["infeasible"]);
   assert.equal(await panel(page).getByRole("heading").first().innerText(), "What makes it fit");
-  assert.equal(await rows(page).count(), 0, "nothing is simulated before it is asked for");
+  assert.equal(await rows(page).count(), 0, "no change is simulated before the request");
   await findButton(page).focus();
   await page.keyboard.press("Enter");
   const found = await readChanges(page);
@@ -86,7 +86,7 @@ test("a scenario that does not fit fits after the first change is applied, and u
   await page.keyboard.press("Enter");
   await waitForPlanning(page, ["done"]);
   const { "1f1b": plan } = await readRanking(page);
-  assert.equal(Number(plan.iteration_s), found[0].seconds, "the promised time");
+  assert.equal(Number(plan.iteration_s), found[0].seconds, "the time equals the prediction");
   assert.equal(await panel(page).getByRole("heading").first().innerText(), "What wins most");
   await waitForStale(page, true);
   assert.match(await statusNote(page).innerText(), /^Applied: .*The scenario has changed since/);
@@ -97,12 +97,12 @@ test("a scenario that does not fit fits after the first change is applied, and u
   await panel(page).getByRole("button", { name: "Undo" }).click();
   await waitForPlanning(page, ["infeasible"]);
   await waitForStale(page, false);
-  assert.deepEqual(await readChanges(page), found, "kept, not simulated again");
+  assert.deepEqual(await readChanges(page), found, "the changes are not simulated again");
   expectNoFaults(page);
   await page.context().close();
 });
 
-test("a scenario that fits shows what saves most time, on a narrow dark page", async () => {
+test("a scenario that fits lists the changes that save most time, on a narrow dark page", async () => {
   const page = await fixture.open({ scheme: "dark", width: 390, height: 844 });
   await openScenario(page, { recompute: "full" }, ["done"]);
   assert.equal(await panel(page).getByRole("heading").first().innerText(), "What wins most");
@@ -117,7 +117,7 @@ test("a scenario that fits shows what saves most time, on a narrow dark page", a
   await page.screenshot({ path: join(screenshots, "fit-feasible-dark-390.png") });
   // Apply is visible without scrolling the table.
   const region = panel(page).getByRole("region", { name: "Single changes, fastest first" });
-  assert.ok(await region.evaluate((box) => box.scrollWidth <= box.clientWidth), "the table is as wide as the page");
+  assert.ok(await region.evaluate((box) => box.scrollWidth <= box.clientWidth), "the table needs no horizontal scrolling");
   await panel(page).getByRole("combobox", { name: "Planner whose changes are simulated" }).selectOption("gpipe");
   await waitForStale(page, true);
   assert.deepEqual(await findSeriousViolations(page), []);
@@ -125,7 +125,7 @@ test("a scenario that fits shows what saves most time, on a narrow dark page", a
   await page.context().close();
 });
 
-test("a search can be cancelled and repeated, and shows its failure in place", async () => {
+test("a search can be cancelled and repeated, and its failure is shown in the panel", async () => {
   const page = await fixture.open();
   await openScenario(page, { recompute: "full" }, ["done"]);
   let answer = "hold";
@@ -147,7 +147,7 @@ test("a search can be cancelled and repeated, and shows its failure in place", a
   await page.context().close();
 });
 
-test("the fewest devices of every type are searched on request", async () => {
+test("the fewest devices of each type are searched on request", async () => {
   const page = await fixture.open();
   await openScenario(page, { recompute: "none" }, ["infeasible"]);
   const group = panel(page).getByTestId("fit-devices");

@@ -1,13 +1,13 @@
-// Fixture of a test file: a server with its own database and a browser, closed after the tests.
+// Fixture of a test file: a server with its own database, and a browser. Both are stopped after the tests.
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { after, before } from "node:test";
 import { openPage, startBrowser } from "./browser.mjs";
 import { root, startServer } from "./server.mjs";
 
-/** Folder of the pictures that tests take. */
+/** Folder of screenshots. */
 export const screenshots = join(root, "target/e2e");
-/** Folder of the pictures of the README. Unset unless they are to be updated. */
+/** Folder for the screenshots of the README. Undefined unless `cargo xtask test --update-screenshots` sets it. */
 export const readmeScreenshots = process.env.PLANSCOPE_PICTURES;
 
 /**

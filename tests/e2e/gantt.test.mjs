@@ -1,4 +1,4 @@
-// Gantt charts: keyboard, wheel, hover, selection.
+// Gantt charts: keys, mouse wheel, hover, selection.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { expectNoFaults } from "./browser.mjs";
@@ -19,19 +19,19 @@ test("keys zoom, pan and fit all charts together", async () => {
   await chart.focus();
   await page.keyboard.press("w");
   const zoomed = await readChangedWindow(chart, fullWindow);
-  assert.ok(duration(zoomed) < duration(fullWindow), "W shows less");
+  assert.ok(duration(zoomed) < duration(fullWindow), "W zooms in");
   const other = await readWindow(gantt(page, "1f1b"));
-  assert.deepEqual([other.start, other.end], [zoomed.start, zoomed.end], "the other chart follows");
+  assert.deepEqual([other.start, other.end], [zoomed.start, zoomed.end], "the other chart has the same window");
   await page.keyboard.press("d");
   const panned = await readChangedWindow(chart, zoomed);
-  assert.ok(panned.start > zoomed.start, "D goes right");
+  assert.ok(panned.start > zoomed.start, "D moves the window to the right");
   assert.ok(Math.abs(duration(panned) - duration(zoomed)) <= 2, "panning does not zoom");
   await page.keyboard.press("f");
   const fitted = await readChangedWindow(chart, panned);
   assert.deepEqual([fitted.start, fitted.end], [fullWindow.start, fullWindow.end]);
 });
 
-test("the wheel zooms at the pointer, and the narrowest window still shows spans", async () => {
+test("the wheel zooms at the pointer, and the smallest window shows a span", async () => {
   const before = await readWindow(chart);
   await chart.focus();
   const at = await findSpan(chart);
@@ -42,7 +42,7 @@ test("the wheel zooms at the pointer, and the narrowest window still shows spans
     await page.mouse.move(at.x, at.y);
     await page.mouse.wheel(0, -120);
     now = await readChangedWindow(chart, now);
-    assert.ok(now.spans > 0, "a span stays under the pointer");
+    assert.ok(now.spans > 0, "a span is under the pointer");
   }
   await page.keyboard.press("f");
   await readChangedWindow(chart, now);
@@ -59,7 +59,7 @@ test("without focus the wheel scrolls the page", async () => {
   assert.deepEqual([now.start, now.end], [before.start, before.end]);
 });
 
-test("hover shows a tooltip, a click selects, Escape clears the selection", async () => {
+test("hover shows a tooltip, a click selects a span, and Escape clears the selection", async () => {
   const at = await findSpan(chart);
   const tip = await page.locator(".gantt-tooltip").first().innerText();
   assert.match(tip, /rank \d+/i);

@@ -1,4 +1,4 @@
-// Tools of the Gantt charts: search, critical path, areas, minimap, axis, pins, folds, comparison, table, help.
+// Tools of the Gantt charts: search, critical path, areas, minimap, axis, pinned ranks, folded ranks, comparison, table, help.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { expectNoFaults } from "./browser.mjs";
@@ -33,21 +33,21 @@ async function resetView() {
   if (now.start !== fullWindow.start || now.end !== fullWindow.end) await readChangedWindow(chart, now);
 }
 
-/** Waits until a text differs from what it was. */
+/** Waits until the text of an element differs from `before`, and returns it. */
 async function waitForTextChange(locator, before) {
   for (let turn = 0; turn < 100; turn += 1) {
     const now = await locator.innerText();
     if (now !== before) return now;
     await page.waitForTimeout(50);
   }
-  assert.fail(`stays "${before}"`);
+  assert.fail(`the text is still "${before}"`);
 }
 
-test("a search counts and steps through its matches and names unreadable terms", async () => {
+test("a search counts its matches, steps through them and reports invalid terms", async () => {
   await press("/");
   const search = figure.getByRole("searchbox");
   await search.waitFor();
-  assert.ok(await search.evaluate((element) => element === document.activeElement), "/ leads to the search");
+  assert.ok(await search.evaluate((element) => element === document.activeElement), "/ focuses the search");
   const state = figure.locator(".gantt-tools [role=status]").first();
   await search.fill("r1 mb2 B");
   assert.match(await waitForTextChange(state, ""), /^[\d,]+ found$/);
@@ -75,11 +75,11 @@ test("the critical path is traversed in both directions", async () => {
     seen.push(text);
   }
   await press("Control+BracketLeft");
-  assert.equal(await waitForTextChange(selection(), text), seen[1], "one step back is where it was");
+  assert.equal(await waitForTextChange(selection(), text), seen[1], "one step back selects the previous action");
   await resetView();
 });
 
-test("a drag over rows selects an area and sums it up; M does it by keyboard", async () => {
+test("a drag over rows selects an area and shows its sums; the key M does the same", async () => {
   await chart.scrollIntoViewIfNeeded();
   const box = await chart.boundingBox();
   await page.mouse.move(box.x + box.width * 0.3, box.y + 5);
@@ -91,14 +91,14 @@ test("a drag over rows selects an area and sums it up; M does it by keyboard", a
   const text = await area.innerText();
   assert.match(text, /ranks 0–1/);
   for (const word of ["Computation", "Exposed communication", "Idle", "Sends"]) assert.ok(text.includes(word), word);
-  // Computation, exposed communication and idle time are the whole of it.
+  // Computation, exposed communication and idle time add up to 100 %.
   const shares = await area.locator("dl div").evaluateAll((rows) => rows.map((row) => parseFloat(row.querySelector("small").textContent)));
   assert.ok(Math.abs(shares[0] + shares[1] + shares[2] - 100) <= 0.3, `${shares}`);
   const spans = await area.locator("tbody tr").evaluateAll((rows) => rows.length);
-  assert.ok(spans >= 2, "forwards and backwards at least");
+  assert.ok(spans >= 2, "at least forwards and backwards");
   await area.getByRole("button", { name: "Zoom to it" }).click();
   const zoomed = await readChangedWindow(chart, fullWindow);
-  assert.ok(duration(zoomed) < 0.3 * duration(fullWindow), "a fifth of the plot fills it");
+  assert.ok(duration(zoomed) < 0.3 * duration(fullWindow), "the window has the width of the area, a fifth of the chart");
   await area.getByRole("button", { name: "Close" }).click();
   await area.waitFor({ state: "detached" });
   await resetView();
@@ -109,7 +109,7 @@ test("a drag over rows selects an area and sums it up; M does it by keyboard", a
   await resetView();
 });
 
-test("a drag on the axis zooms, a drag in the minimap moves", async () => {
+test("a drag on the axis zooms, and a drag in the minimap moves the window", async () => {
   await chart.scrollIntoViewIfNeeded();
   const box = await chart.boundingBox();
   const bottom = box.y + box.height - AXIS / 2;
@@ -127,12 +127,12 @@ test("a drag on the axis zooms, a drag in the minimap moves", async () => {
   await page.mouse.move(at(0.4), map.y + map.height / 2, { steps: 5 });
   await page.mouse.up();
   const moved = await readChangedWindow(chart, zoomed);
-  assert.ok(Math.abs(duration(moved) - duration(zoomed)) <= 2, "it keeps its width");
-  assert.ok(Math.abs((moved.start - zoomed.start) / duration(fullWindow) - 0.1) < 0.02, "and moves with the pointer");
+  assert.ok(Math.abs(duration(moved) - duration(zoomed)) <= 2, "the duration of the window does not change");
+  assert.ok(Math.abs((moved.start - zoomed.start) / duration(fullWindow) - 0.1) < 0.02, "the window moves with the pointer");
   await resetView();
 });
 
-test("a pinned rank stays on top until it is unpinned", async () => {
+test("a rank is pinned by key and unpinned by button", async () => {
   await press("ArrowDown", "ArrowDown", "p");
   const unpin = figure.getByRole("button", { name: "Unpin 1" });
   await unpin.waitFor();
@@ -142,13 +142,13 @@ test("a pinned rank stays on top until it is unpinned", async () => {
   await resetView();
 });
 
-test("a relative axis stretches every chart, differences have a sign", async () => {
+test("a relative axis scales every chart to its own duration, and differences are described in words", async () => {
   const slow = gantt(page, "1f1b");
   const [fast, other] = [await readWindow(chart), await readWindow(slow)];
-  assert.deepEqual([fast.start, fast.end], [other.start, other.end], "one axis for all");
+  assert.deepEqual([fast.start, fast.end], [other.start, other.end], "all charts have one axis");
   await page.getByTestId("gantt-relative-switch").click();
   const own = await readChangedWindow(chart, fast);
-  assert.ok(own.end < fast.end, "the faster one ends earlier, and fills the width");
+  assert.ok(own.end < fast.end, "the window of the faster plan ends earlier");
   await page.getByTestId("gantt-relative-switch").click();
   await readChangedWindow(chart, own);
   await page.getByTestId("gantt-differences-switch").click();
@@ -160,7 +160,7 @@ test("a relative axis stretches every chart, differences have a sign", async () 
   await resetView();
 });
 
-test("the same actions as a table, a spoken selection, and help at the question mark", async () => {
+test("a selection is announced, the actions are available as a table, and ? opens the help", async () => {
   await press("ArrowRight");
   assert.match(await waitForTextChange(announcement(), ""), /stage \d+.*microbatch \d+.*\d (µs|ms|s)\b/i);
   const table = figure.locator("details.gantt-table");
@@ -175,7 +175,7 @@ test("the same actions as a table, a spoken selection, and help at the question 
   expectNoFaults(page);
 });
 
-test("sixteen ranks fold by eight and unfold again", async () => {
+test("sixteen ranks can be folded and unfolded", async () => {
   await setNumber(page, "/layout/tensor", 2);
   await setNumber(page, "/layout/pipeline", 16);
   await waitForPlanning(page);
@@ -191,12 +191,12 @@ test("sixteen ranks fold by eight and unfold again", async () => {
   };
   await fold.click();
   await fold.getByText("Unfold ranks").waitFor();
-  await waitForHeight((px) => px < tall, "folded groups take less");
+  await waitForHeight((px) => px < tall, "folded ranks reduce the height");
   await fold.click();
-  await waitForHeight((px) => px === tall, "unfolded as before");
+  await waitForHeight((px) => px === tall, "unfolded ranks restore the height");
   await press("ArrowRight", "g");
-  await waitForHeight((px) => px < tall, "G folds the group of the action");
+  await waitForHeight((px) => px < tall, "G folds the group of the selected action");
   await press("g");
-  await waitForHeight((px) => px === tall, "and unfolds it");
+  await waitForHeight((px) => px === tall, "G unfolds the group");
   expectNoFaults(page);
 });

@@ -1,4 +1,4 @@
-// Lazily loaded pages: what is fetched when, and what is shown while a page loads or cannot be loaded.
+// Lazily loaded pages: which modules are fetched when, and what is shown during loading and after a failure.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { expectNoFaults } from "./browser.mjs";
@@ -13,9 +13,9 @@ const recordPartRequests = (page) => {
   return requested;
 };
 
-test("the gallery needs one module, and hovering over a link fetches the next page", async () => {
+test("the gallery needs one module, and hovering over a link fetches the modules of its page", async () => {
   const page = await fixture.open();
-  // Nothing but the program itself can be had.
+  // Only the main module can be loaded.
   await page.route(isPart, (route) => route.abort());
   await page.goto("/");
   await page.waitForSelector('[data-testid^="gallery-"]');
@@ -27,14 +27,14 @@ test("the gallery needs one module, and hovering over a link fetches the next pa
   await second.goto("/");
   await second.waitForSelector('[data-testid^="gallery-"]');
   await second.waitForLoadState("networkidle");
-  assert.deepEqual(requested, [], "a first visit stays small");
+  assert.deepEqual(requested, [], "the first visit fetches no module of another page");
   await second.hover('[data-testid="new-scenario"]');
   await second.waitForLoadState("networkidle");
   const prefetched = new Set(requested);
   assert.ok(prefetched.size > 0, "the explore page is fetched before the click");
   await second.click('[data-testid="new-scenario"]');
   await second.waitForSelector("main.explore");
-  assert.deepEqual(requested.filter((path) => !prefetched.has(path)), [], "its first visit asks for nothing new");
+  assert.deepEqual(requested.filter((path) => !prefetched.has(path)), [], "opening the page fetches nothing more");
   expectNoFaults(second);
   await second.context().close();
 });
@@ -53,7 +53,7 @@ test("a page fetches only its own modules, once", async () => {
   await page.waitForSelector('h1:not(:text-is("Runs"))');
   await page.goForward();
   await page.waitForSelector('h1:text-is("Runs")');
-  assert.deepEqual(requested, [], "a page that was opened is loaded");
+  assert.deepEqual(requested, [], "an opened page is not fetched again");
   expectNoFaults(page);
   await page.context().close();
 });
@@ -74,7 +74,7 @@ test("a slow module shows a placeholder, and the layout is stable when it arrive
   });
   await page.goto("/sweeps", { waitUntil: "commit" });
   await page.waitForSelector('[data-testid="page-loading"]');
-  // The frame is there meanwhile.
+  // The header is visible during loading.
   assert.ok(await page.isVisible("header.bar"));
   release();
   await page.waitForSelector('h1:text-is("Sweeps")');
@@ -91,14 +91,14 @@ test("a module that fails to load shows an error with retry and reload", async (
   await page.goto("/");
   await page.waitForSelector('[data-testid^="gallery-"]');
   await page.waitForLoadState("networkidle");
-  // As after an upgrade of the server: the name is of another build.
+  // After an upgrade of the server, the old file names do not exist.
   const respondNotFound = (route) => route.fulfill({ status: 404, contentType: "application/problem+json", body: "{}" });
   await page.route(isPart, respondNotFound);
   await page.click('nav a[href="/traces"]');
   const notice = page.getByTestId("page-load-error");
   await notice.waitFor();
   assert.equal(await notice.getAttribute("role"), "alert");
-  // Another page still opens: the frame works.
+  // Other pages can still be opened.
   await page.click('a.brand');
   await page.waitForSelector('[data-testid^="gallery-"]');
   await page.click('nav a[href="/traces"]');

@@ -1,4 +1,4 @@
-// Rows with images: upload, choice of a preprocessing rule, planning with DFLOP.
+// Rows with images: upload, selection of a preprocessing rule, planning with DFLOP.
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -13,13 +13,13 @@ const fixture = useFixture();
 
 const card = (page) => page.getByTestId("import-card");
 
-/** Chooses a rule and waits until the report names it. */
+/** Selects a preprocessing rule and waits until the report contains it. */
 async function chooseRule(page, rule, title) {
   await page.getByTestId("upload-preprocessing").selectOption(rule);
   await card(page).getByTestId("import-report").getByText(title).waitFor();
 }
 
-/** Stores what the card shows. */
+/** Stores the dataset of the card. */
 async function storeDataset(page) {
   await page.getByTestId("store-dataset").click();
   await card(page).waitFor({ state: "detached" });
@@ -68,14 +68,14 @@ test("a scenario is planned with the selected rule for images", async () => {
   await waitForPlanning(page);
   const second = await fetchScenario(page, fixture.server);
   const longest = (answer) => answer.outcome.workload.sample_tokens.max;
-  assert.ok(longest(second) > longest(first), "more tokens of the same images");
+  assert.ok(longest(second) > longest(first), "the same images have more tokens");
   const seconds = (answer) => answer.outcome.results.find(({ planner }) => planner === "dflop").answer.metrics.iteration_s;
   assert.notEqual(seconds(second), seconds(first));
   expectNoFaults(page);
   await page.context().close();
 });
 
-test("the page of datasets shows items and lengths", async () => {
+test("the page of datasets shows encoder items and lengths", async () => {
   for (const [scheme, width] of [["light", 1440], ["dark", 390]]) {
     const page = await fixture.open({ scheme, width });
     await page.goto("/datasets");

@@ -1,4 +1,4 @@
-// Modules with separate layouts: placement, stage loads, adaptive correction, and the sweep with a view of every point.
+// Modules with separate layouts: placement, stage loads, adaptive correction, and the sweep over layouts with a view of each point.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { findSeriousViolations } from "./axe.mjs";
@@ -6,7 +6,7 @@ import { expectNoFaults, findOverflow } from "./browser.mjs";
 import { readWindow, waitForPlanning } from "./explore.mjs";
 import { useFixture } from "./fixture.mjs";
 
-/** A study computes for 20 s at most, after whoever has the turn before it. */
+/** A study computes for at most 20 s, after the computations that are queued before it. */
 const STUDY_TIMEOUT = { timeout: 60_000 };
 
 const paths = {};
@@ -43,7 +43,7 @@ test("a DFLOP plan shows the placement of modules and the load of its stages", a
   const arrow = placement.locator(".placement-arrow").first();
   assert.match(await arrow.getAttribute("aria-label"), /^From .+ to .+: [\d.]+\s(MiB|GiB) a tensor forward, [\d.]+\s(MiB|GiB) backward$/);
   const [bars, arrowBox] = [await placement.locator(".placement-bars").first().boundingBox(), await arrow.boundingBox()];
-  assert.ok(arrowBox.x >= bars.x + bars.width && arrowBox.height > 30, "beside the bars, from row to row");
+  assert.ok(arrowBox.x >= bars.x + bars.width && arrowBox.height > 30, "the arrow is to the right of the bars and connects two rows");
   const stages = await unfold(page, "card-stages");
   await stages.getByTestId("stage-durations").first().waitFor(STUDY_TIMEOUT);
   assert.ok((await stages.getByTestId("stage-durations").count()) >= 2, "encoder and backbone");
@@ -52,7 +52,7 @@ test("a DFLOP plan shows the placement of modules and the load of its stages", a
   await page.context().close();
 });
 
-test("adaptive correction is simulated and is disabled where it saves no time", async () => {
+test("adaptive correction is simulated and is disabled if it saves no time", async () => {
   const page = await open("dflop");
   const card = await unfold(page, "card-correction");
   const verdict = card.getByTestId("correction-verdict");
@@ -77,7 +77,7 @@ test("adaptive correction is simulated and is disabled where it saves no time", 
   await page.context().close();
 });
 
-test("correction uses the shapes of a run", async () => {
+test("adaptive correction uses the shapes of a run", async () => {
   const page = await open("dflop");
   const { id } = await fixture.server.get(`/scenarios/${paths.dflop.split("/").pop()}`);
   const { outcome } = await fixture.server.get(`/scenarios/${id}/outcome`);
@@ -98,12 +98,12 @@ test("correction uses the shapes of a run", async () => {
   await page.context().close();
 });
 
-test("a layout of the sweep is shown in full by keyboard, link and click", async () => {
+test("a layout of the sweep can be opened by keyboard, link and click", async () => {
   const page = await open("heterogeneous");
   const card = await unfold(page, "card-layouts");
   const rows = card.getByTestId("layouts-front").locator("tbody tr");
   await rows.first().waitFor(STUDY_TIMEOUT);
-  assert.ok((await rows.count()) >= 3, "the best of every freedom");
+  assert.ok((await rows.count()) >= 3, "the best layout of each search space");
   const show = rows.last().getByRole("button", { name: /^Show the timeline of / });
   const title = (await rows.last().locator("th").textContent()).trim();
   await show.focus();
@@ -118,7 +118,7 @@ test("a layout of the sweep is shown in full by keyboard, link and click", async
   await page.waitForFunction(() => location.hash.includes("layout="));
   const link = page.url();
 
-  // Points of the plot, until one is another layout.
+  // Click points until one opens another layout.
   const points = await card.getByTestId("layouts-chart").locator(".scatterlayer .trace .point").all();
   await card.getByTestId("layouts-chart").evaluate((chart) => chart.scrollIntoView({ block: "center" }));
   await page.waitForTimeout(300);
@@ -127,13 +127,13 @@ test("a layout of the sweep is shown in full by keyboard, link and click", async
     const [x, y] = [box.x + box.width / 2, box.y + box.height / 2];
     await page.mouse.move(x - 3, y);
     await page.mouse.move(x, y);
-    // The plot notices what is under the pointer after a moment.
+    // The chart detects the point under the pointer with a delay.
     await page.waitForTimeout(150);
     await page.mouse.click(x, y, { delay: 60 });
     await page.waitForTimeout(600);
     if (page.url() !== link) break;
   }
-  assert.notEqual(page.url(), link, "a click on a point shows it");
+  assert.notEqual(page.url(), link, "a click on a point opens its layout");
   await chosen.getByTestId("layout-description").getByText("Order:").waitFor(STUDY_TIMEOUT);
   assert.notEqual((await chosen.locator("h3").textContent()).trim(), title);
 
@@ -153,7 +153,7 @@ test("a layout of the sweep is shown in full by keyboard, link and click", async
   await page.context().close();
 });
 
-/** Opens every card of modules of a page. */
+/** Opens all cards about modules on a page. */
 async function openAll(page, name) {
   await (await unfold(page, "card-stages")).getByTestId("stage-durations").first().waitFor(STUDY_TIMEOUT);
   if (name === "dflop") {
@@ -171,7 +171,7 @@ async function openAll(page, name) {
 
 for (const scheme of ["light", "dark"]) {
   for (const name of ["dflop", "heterogeneous"]) {
-    test(`cards of modules: axe finds nothing serious and nothing sticks out at 320 px, ${name}, ${scheme}`, async () => {
+    test(`cards about modules have no serious accessibility violation and no overflow at 320 px, ${name}, ${scheme}`, async () => {
       const page = await open(name, { scheme, width: 320, height: 800 });
       await openAll(page, name);
       assert.deepEqual(await findOverflow(page), []);

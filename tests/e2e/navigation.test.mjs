@@ -11,14 +11,13 @@ const fixture = useFixture();
 const headerLink = (page, name) => page.locator("header.bar").getByRole("link", { name, exact: true });
 const readPath = (page) => new URL(page.url()).pathname;
 
-test("all ways to open the explore page keep its state", async () => {
+test("the explore page has the same state however it is opened", async () => {
   const page = await fixture.open();
   await openReady(page, "llama-2-7b-long-documents");
   await page.waitForURL("**/s/*");
   await headerLink(page, "Explore").click();
   await page.getByTestId("export").waitFor();
   assert.equal(await headerLink(page, "Explore").getAttribute("aria-current"), "page");
-  // Another way to open the same page.
   await headerLink(page, "Datasets").click();
   await page.getByTestId("export").waitFor({ state: "detached" });
   await headerLink(page, "Explore").click();
@@ -29,7 +28,7 @@ test("all ways to open the explore page keep its state", async () => {
   await waitForPlanning(page);
   await page.waitForFunction((before) => location.pathname !== before, before);
 
-  // What is pinned is opened from the page of another, though the router believes that it stands there.
+  // The link opens the pinned scenario, although the router has its address as the current one (ADR 7).
   const card = page.getByTestId("card-comparison");
   await card.getByTestId("comparison-pin").click();
   const pinned = readPath(page);
@@ -57,7 +56,7 @@ test("the back button returns from the compared scenario", async () => {
   await page.goto("/new?ready=llama-2-7b-long-documents");
   await waitForPlanning(page);
   const here = readPath(page);
-  // The router knows this address, and goes on believing that it stands there.
+  // The router has this address as the current one, also after the page replaces it.
   await page.goto(here);
   await waitForPlanning(page);
   const title = await page.getByTestId("title").inputValue();
@@ -100,7 +99,7 @@ test("a link works again after the back button", async () => {
   await page.context().close();
 });
 
-test("an edit of the title can be undone, and other undo steps do not change it", async () => {
+test("an edit of the title can be undone, and undo of another edit does not change the title", async () => {
   const page = await fixture.open();
   await page.goto("/new?ready=llama-2-7b-long-documents");
   await waitForPlanning(page);
@@ -130,7 +129,7 @@ test("a scenario from a self-contained link survives navigation", async () => {
   await page.waitForFunction(() => document.querySelector('[data-testid="copy-contained"]').dataset.url);
   const link = await page.getByTestId("copy-contained").getAttribute("data-url");
   const other = await fixture.open();
-  // Another server: it has no results of the scenario.
+  // Simulates another server, which has no results of the scenario.
   await other.route("**/api/v1/scenarios/identity", async (route) => {
     const identity = await (await route.fetch()).json();
     await route.fulfill({ json: { ...identity, planned: false } });
@@ -168,7 +167,7 @@ test("a response that arrives after navigation does not affect other pages", asy
   await page.waitForTimeout(800);
   await page.unroute("**/api/v1/traces?*");
 
-  // Schedules have units of their own; the plans' charts have seconds.
+  // Charts of schedules have abstract units, charts of plans have seconds.
   await page.route("**/api/v1/schedules", async (route) => {
     await page.waitForTimeout(900);
     await route.continue().catch(() => {});
@@ -203,7 +202,7 @@ test("an upload can be cancelled", async () => {
   await page.context().close();
 });
 
-test("every chart is saved as a picture, and differences are described in text", async () => {
+test("a chart is saved as SVG and PNG, and differences are described in text", async () => {
   const page = await fixture.open();
   await page.goto("/new?ready=vlm-s-image-heavy");
   await waitForPlanning(page);

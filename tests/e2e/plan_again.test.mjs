@@ -22,7 +22,7 @@ test("a cancelled request can be planned again", async () => {
   const page = await fixture.open();
   await page.goto("/new?ready=llama-2-7b-long-documents");
   await waitForPlanning(page);
-  // Nobody answers, so that there is something to cancel.
+  // The request gets no response, so that it can be cancelled.
   await page.route("**/api/v1/scenarios/*/plan", () => {});
   await setNumber(page, "/workload/global_batch", 24);
   await page.locator(".status").getByRole("button", { name: "Cancel" }).click();

@@ -1,4 +1,4 @@
-// Ranking table: columns, order of the charts, keyboard access, communication inside actions.
+// Table of plans: columns, order of the charts, keyboard access, communication inside actions.
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -9,7 +9,7 @@ import { screenshots, useFixture } from "./fixture.mjs";
 const fixture = useFixture();
 const READY = "llama-2-7b-long-documents";
 
-test("every plan has its layout, its layers per stage and its tokens/s/GPU in the table", async () => {
+test("the table shows layout, layers per stage and tokens/s/GPU of each plan", async () => {
   const page = await fixture.open();
   await openReady(page, READY);
   const rows = await readRanking(page);
@@ -23,13 +23,13 @@ test("every plan has its layout, its layers per stage and its tokens/s/GPU in th
     assert.ok(Math.abs(shownRate - metrics.tokens_per_s / devices) < 1e-6 * shownRate);
   }
   await page.setViewportSize({ width: 390, height: 844 });
-  // Only the table scrolls sideways; charts are drawn anew at the next frames.
+  // Charts get their new width in the next frames, so wait for the page width.
   await page.waitForFunction(() => document.documentElement.scrollWidth <= 390);
   expectNoFaults(page);
   await page.context().close();
 });
 
-test("results are reachable with ten presses of Tab", async () => {
+test("results are reachable with at most ten presses of Tab", async () => {
   const page = await fixture.open();
   await openReady(page, READY);
   const link = await page.url();
@@ -49,7 +49,7 @@ test("results are reachable with ten presses of Tab", async () => {
   await page.context().close();
 });
 
-test("charts follow the table while a slider is dragged", async () => {
+test("charts have the order of the table while a field changes", async () => {
   const page = await fixture.open();
   await openReady(page, READY);
   await page.evaluate(() => {

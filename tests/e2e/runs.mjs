@@ -1,8 +1,8 @@
-// Sends logs with the commands of the page in a shell.
+// Helpers for runs: shell commands, points, charts, selection of a scenario.
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
 
-/** Runs a command in a folder until it is killed; its children die with it. */
+/** Starts a command in a folder. `kill` ends it with its child processes. */
 export function startShell(command, folder) {
   const child = spawn("sh", ["-c", command], { cwd: folder, detached: true, stdio: ["ignore", "pipe", "pipe"] });
   let output = "";
@@ -22,10 +22,10 @@ export function startShell(command, folder) {
   };
 }
 
-/** Runs a command in a folder to its end. */
+/** Runs a command in a folder and returns its output. */
 export const runShell = (command, folder) => execFileSync("sh", ["-c", command], { cwd: folder, encoding: "utf8" });
 
-/** Every point of a run. */
+/** Fetches all points of a run. */
 export async function fetchPoints(server, run) {
   const points = [];
   let after = 0;
@@ -37,7 +37,7 @@ export async function fetchPoints(server, run) {
   return points;
 }
 
-/** Waits until a reading is good. */
+/** Reads a value until `isGood` accepts it, and returns it. */
 export async function waitForValue(read, isGood, what, timeoutMs = 30_000) {
   const end = Date.now() + timeoutMs;
   for (;;) {
@@ -48,14 +48,14 @@ export async function waitForValue(read, isGood, what, timeoutMs = 30_000) {
   }
 }
 
-/** Points that a chart of the run page has drawn. */
+/** Returns the number of points in a chart of the run page. */
 export async function countDrawnPoints(page, metric) {
   const chart = page.getByTestId(`chart-${metric}`);
   if ((await chart.count()) === 0) return 0;
   return Number(await chart.getAttribute("data-points"));
 }
 
-/** Chooses a stored scenario as the plan of a run, in the search field. */
+/** Selects a stored scenario for a run, in the search field. */
 export async function chooseScenario(page, id, query = "") {
   const field = page.getByTestId("choose-scenario");
   await field.click();

@@ -1,4 +1,4 @@
-// Live runs: opened on the page, fed by the displayed commands, drawn with a plan and with other runs.
+// Live runs: created on the page, sent with the displayed commands, compared with a plan and with other runs.
 import assert from "node:assert/strict";
 import { appendFileSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -12,7 +12,7 @@ import { root } from "./server.mjs";
 import { readmeScreenshots, screenshots, useFixture } from "./fixture.mjs";
 
 let folder, scenario, log;
-/** The run that was sent by the shell, and the one that was imported. */
+/** Identifiers of the run that the shell sends, and of the run that is imported. */
 let sentRun, importedRun;
 const fixture = useFixture(async ({ open, server }) => {
   folder = mkdtempSync(join(tmpdir(), "planscope-log-"));
@@ -28,16 +28,16 @@ after(async () => {
   if (folder) rmSync(folder, { recursive: true, force: true });
 });
 
-/** The log of a real job where one is at hand, else the fixture. */
+/** Returns the path of the log of a real job if PLANSCOPE_DATA is set, otherwise of the fixture. */
 function findLogFile() {
   const data = process.env.PLANSCOPE_DATA;
   if (!data) return join(root, "tests/e2e/fixtures/megatron_run.log");
   const real = join(data, "data/logs/meg_ds_3d_gpt2_perf_n16-ds-on.out");
-  assert.ok(existsSync(real), `PLANSCOPE_DATA holds no ${real}`);
+  assert.ok(existsSync(real), `PLANSCOPE_DATA does not contain ${real}`);
   return real;
 }
 
-test("a run is opened, sent with the displayed commands, interrupted, resumed, and equals an import", async (t) => {
+test("a run that is sent with the displayed commands and interrupted has the same points as an import", async (t) => {
   t.diagnostic(`${process.env.PLANSCOPE_DATA ? "the log of a real job" : "the fixture"}, ${log.length} bytes`);
   const page = await fixture.open();
   await page.goto("/");
@@ -53,14 +53,14 @@ test("a run is opened, sent with the displayed commands, interrupted, resumed, a
   assert.match(streamed, /^while sleep 1; do tail .*curl .*Bearer \S+/);
   await page.getByTestId("command-looped").locator("xpath=../..").getByRole("button").click();
   await page.getByRole("button", { name: /^Copied: / }).waitFor();
-  assert.equal((await page.evaluate(() => navigator.clipboard.readText())).trim(), looped.trim(), "the button copies what is shown");
+  assert.equal((await page.evaluate(() => navigator.clipboard.readText())).trim(), looped.trim(), "the button copies the displayed command");
   sentRun = await page.getByTestId("run-created").getAttribute("data-run");
   await page.getByTestId("run-link").click();
   await page.waitForURL(`**/runs/${sentRun}`);
   await page.getByText("No step has arrived yet").waitFor();
   assert.equal(await page.getByTestId("run-state").locator(".state").getAttribute("data-state"), "waiting");
 
-  // A job that writes: half of it while the line streams, which then is killed in the middle of a line.
+  // The streaming command sends half of the log, and is killed in the middle of a line. The loop sends the rest.
   const file = join(folder, "train.log");
   const steps = [...log.toString("latin1").matchAll(/elapsed time per iteration/g)].map(({ index }) => index);
   const [sixth, half] = [steps[Math.floor(steps.length / 6)], steps[Math.floor(steps.length / 2)]];
@@ -71,7 +71,7 @@ test("a run is opened, sent with the displayed commands, interrupted, resumed, a
     const first = await countDrawnPoints(page, "step");
     appendFileSync(file, log.subarray(sixth, half));
     await waitForValue(() => countDrawnPoints(page, "step"), (count) => count > first, "more points appear");
-    await waitForValue(async () => (await fixture.server.get(`/runs/${sentRun}`)).summary.bytes, (bytes) => bytes === half, "half is stored");
+    await waitForValue(async () => (await fixture.server.get(`/runs/${sentRun}`)).summary.bytes, (bytes) => bytes === half, "half of the log is stored");
   } finally {
     await stream.kill();
   }
@@ -81,8 +81,8 @@ test("a run is opened, sent with the displayed commands, interrupted, resumed, a
   appendFileSync(file, log.subarray(half));
   const loop = startShell(looped, folder);
   try {
-    await waitForValue(async () => (await fixture.server.get(`/runs/${sentRun}`)).summary.bytes, (bytes) => bytes === log.length, "all of it is stored", 60_000);
-    await waitForValue(() => countDrawnPoints(page, "step"), (count) => count > before, "the page goes on");
+    await waitForValue(async () => (await fixture.server.get(`/runs/${sentRun}`)).summary.bytes, (bytes) => bytes === log.length, "the log is stored", 60_000);
+    await waitForValue(() => countDrawnPoints(page, "step"), (count) => count > before, "the chart gets more points");
   } finally {
     await loop.kill();
   }
@@ -94,19 +94,19 @@ test("a run is opened, sent with the displayed commands, interrupted, resumed, a
   importedRun = await page.getByTestId("imported").getAttribute("data-run");
   await page.getByTestId("imported").getByTestId("log-report").getByText(/lines parsed/).waitFor();
   const points = await fetchPoints(fixture.server, sentRun);
-  assert.deepEqual(points, await fetchPoints(fixture.server, importedRun), "in pieces and as a whole");
+  assert.deepEqual(points, await fetchPoints(fixture.server, importedRun), "the streamed and the imported run have the same points");
   assert.ok(points.length > 40, `${points.length} points`);
   expectNoFaults(page);
   await page.context().close();
 });
 
-test("a log of another job has no differences, and one click corrects the scenario", async () => {
+test("a run of another job has no differences to the plan, and one click corrects the scenario", async () => {
   const page = await fixture.open();
   const log = readFileSync(join(root, "tests/e2e/fixtures/megatron_run.log"));
   const headers = { origin: fixture.server.url };
   const run = (await (await fetch(`${fixture.server.url}/api/v1/runs/import`, { method: "POST", headers, body: log })).json()).summary.id;
   await page.goto(`/runs/${run}`);
-  // A link to the scenario, pasted into the search field.
+  // The search field accepts a link to the scenario.
   await page.getByTestId("choose-scenario").fill(`${fixture.server.url}/s/${scenario.slice(0, 12)}#i=1`);
   await page.locator(`[data-testid="choose-scenario"][data-scenario="${scenario}"]`).waitFor();
   const other = page.getByTestId("other-job");
@@ -115,7 +115,7 @@ test("a log of another job has no differences, and one click corrects the scenar
   assert.match(await page.getByTestId("figures-summary").innerText(), /different jobs/);
   assert.equal(await page.locator('[data-metric="error"]').count(), 0, "no differences");
   assert.equal(await page.getByTestId("calibrate").count(), 0);
-  assert.equal(await page.locator('[data-testid="chart-step"]').getAttribute("data-levels"), "0", "no prediction of another job is drawn");
+  assert.equal(await page.locator('[data-testid="chart-step"]').getAttribute("data-levels"), "0", "the prediction of another job is not drawn");
   await page.screenshot({ path: join(screenshots, "other-job-1440-light.png"), fullPage: true });
   await page.getByTestId("correct-scenario").click();
   await page.getByTestId("same-job").waitFor({ timeout: 120_000 });
@@ -139,12 +139,12 @@ test("a log of another job has no differences, and one click corrects the scenar
   assert.equal(new URL(page.url()).searchParams.get("plans"), "interleaved");
   await page.reload();
   await page.locator('[data-testid="chart-step"][data-levels="3"]').waitFor();
-  assert.equal(await page.getByTestId("plan-interleaved").isChecked(), true, "a link shows the same");
+  assert.equal(await page.getByTestId("plan-interleaved").isChecked(), true, "the address contains the selection");
   expectNoFaults(page);
   await page.context().close();
 });
 
-test("the plan of a run is found among drafts and gallery, by text and by keyboard", async () => {
+test("the scenario of a run is selected by text, by keyboard and by link", async () => {
   const page = await fixture.open();
   await page.goto("/runs");
   const field = page.getByTestId("choose-scenario");
@@ -152,14 +152,14 @@ test("the plan of a run is found among drafts and gallery, by text and by keyboa
   await field.click();
   await offers.getByText("Saved scenarios").waitFor();
   await offers.getByText("Gallery").waitFor();
-  assert.match(await offers.locator(`[data-offer="${scenario}"] .offer-figure`).innerText(), /s, /, "its headline figure");
+  assert.match(await offers.locator(`[data-offer="${scenario}"] .offer-figure`).innerText(), /s, /, "the offer has the main figure of the scenario");
   await field.fill("gpt-3 uniform");
   await offers.locator('[data-offer="gpt-3-175b-uniform"]').waitFor();
   await field.press("ArrowDown");
   await field.press("ArrowUp");
   await field.press("Enter");
   await page.locator('[data-testid="choose-plan"] option').nth(1).waitFor({ state: "attached", timeout: 120_000 });
-  assert.equal((await fixture.server.get(`/scenarios/${await field.getAttribute("data-scenario")}`)).kept, false, "it need not be saved");
+  assert.equal((await fixture.server.get(`/scenarios/${await field.getAttribute("data-scenario")}`)).kept, false, "the selected scenario is a draft");
   await page.getByTestId("choose-none").click();
   assert.equal(await field.getAttribute("data-scenario"), null);
   await field.fill("/s/aaaaaaaaaaaa");
@@ -169,7 +169,7 @@ test("the plan of a run is found among drafts and gallery, by text and by keyboa
   await page.context().close();
 });
 
-test("a second run is drawn with the first, and both are in a table", async () => {
+test("a second run is drawn in the charts of the first, and the table contains both", async () => {
   const page = await fixture.open();
   await page.goto(`/runs/${sentRun}`);
   const alone = await waitForValue(() => countDrawnPoints(page, "step"), (count) => count > 0, "points");
@@ -177,8 +177,8 @@ test("a second run is drawn with the first, and both are in a table", async () =
   await page.locator(`[data-testid="add-run"] option[value="${importedRun}"]`).waitFor({ state: "attached" });
   await page.getByTestId("add-run").selectOption(importedRun);
   await page.getByTestId("compared").locator("tbody tr").nth(1).waitFor();
-  await waitForValue(() => countDrawnPoints(page, "step"), (count) => count > alone, "the second run's points");
-  assert.match((await page.getByTestId("compared").locator("tbody tr").nth(1).innerText()).replace(/\s/g, " "), /[+−]0\.\d\d %/, "the same log takes about the same time");
+  await waitForValue(() => countDrawnPoints(page, "step"), (count) => count > alone, "points of the second run");
+  assert.match((await page.getByTestId("compared").locator("tbody tr").nth(1).innerText()).replace(/\s/g, " "), /[+−]0\.\d\d %/, "the difference of two runs of the same log is below 1 %");
   assert.equal(new URL(page.url()).searchParams.get("runs"), importedRun);
   await page.getByTestId("show-loss").uncheck();
   await page.getByTestId("chart-loss").waitFor({ state: "detached" });
@@ -190,7 +190,7 @@ test("a second run is drawn with the first, and both are in a table", async () =
   await page.context().close();
 });
 
-test("without event streams the page polls", async () => {
+test("without event streams, the page polls", async () => {
   const page = await fixture.open({ refusals: true });
   await page.route("**/events?*", (route) => route.fulfill({ status: 404, body: "" }));
   const opened = await (await fetch(`${fixture.server.url}/api/v1/runs`, { method: "POST", body: '{"name": "Polled"}' })).json();
@@ -202,7 +202,7 @@ test("without event streams the page polls", async () => {
     body: log,
   });
   assert.ok(answer.ok, `${answer.status} ${await answer.text()}`);
-  await waitForValue(() => countDrawnPoints(page, "step"), (count) => count > 0, "points without a stream");
+  await waitForValue(() => countDrawnPoints(page, "step"), (count) => count > 0, "points arrive without an event stream");
   expectNoFaults(page);
   await page.context().close();
 });
@@ -227,10 +227,10 @@ test("runs are renamed, tagged, found, deleted and restored", async () => {
   await page.getByTestId("runs-search").fill("7B");
   await rows.first().waitFor();
   await page.getByRole("button", { name: "Delete Nightly of the 7B" }).click();
-  await waitForValue(() => rows.count(), (count) => count === 0, "it leaves the list");
-  await waitForValue(async () => (await fetch(`${fixture.server.url}/api/v1/runs/${sentRun}`)).status, (status) => status === 410, "it is deleted");
+  await waitForValue(() => rows.count(), (count) => count === 0, "the run is not in the list");
+  await waitForValue(async () => (await fetch(`${fixture.server.url}/api/v1/runs/${sentRun}`)).status, (status) => status === 410, "the run is deleted");
   await page.getByRole("button", { name: "Undo" }).click();
-  await waitForValue(() => rows.count(), (count) => count === 1, "it is back");
+  await waitForValue(() => rows.count(), (count) => count === 1, "the run is in the list again");
   assert.equal((await fixture.server.get(`/runs/${sentRun}`)).summary.name, "Nightly of the 7B");
   expectNoFaults(page);
   await page.context().close();
@@ -243,13 +243,13 @@ test("an example log is replayed as a live run", async () => {
   await page.waitForURL(/\/runs\/[a-z2-7]+/, { timeout: 60_000 });
   await page.getByTestId("run-state").getByText("Live").waitFor();
   const run = new URL(page.url()).pathname.split("/").pop();
-  await waitForValue(async () => (await fixture.server.get(`/runs/${run}`)).summary.points, (points) => points > 3, "its first points");
+  await waitForValue(async () => (await fixture.server.get(`/runs/${run}`)).summary.points, (points) => points > 3, "first points");
   await page.screenshot({ path: join(screenshots, "replay-1440-light.png") });
   expectNoFaults(page);
   await page.context().close();
 });
 
-/** The log of an invented job that does what the plan says, two per cent slower and with some noise. */
+/** Creates the log of a synthetic job with the step times of the plan, 2 % slower, with noise. */
 function createLog(steps, { iterations }, globalBatch) {
   let seed = 7;
   const noise = () => ((seed = (seed * 1103515245 + 12345) % 2147483648) / 2147483648) * 2 - 1;
@@ -290,7 +290,7 @@ test("a job that runs as planned is drawn live inside the predicted interval", a
     await page.goto(`/runs/${opened.run}`);
     await waitForValue(() => countDrawnPoints(page, "step"), (count) => count >= 60, "the first half");
     if (scheme === "light") await put(half, text.length);
-    // The last step stays open until the next begins.
+    // The last step has no point until the next step begins.
     await waitForValue(() => countDrawnPoints(page, "step"), (count) => count >= 139, "the second half");
     assert.equal(await page.getByTestId("run-state").locator(".state").getAttribute("data-state"), "live");
     const inside = /inside the band: ([\d.]+)\s%/.exec(await page.getByTestId("figures-summary").innerText());
@@ -303,7 +303,7 @@ test("a job that runs as planned is drawn live inside the predicted interval", a
 });
 
 for (const scheme of ["light", "dark"]) {
-  test(`axe finds nothing serious, nothing is wider than the page, ${scheme}`, async () => {
+  test(`pages of runs and profiles have no serious accessibility violation and no overflow, ${scheme}`, async () => {
     const found = [];
     const pages = [["runs", "/runs"], ["run", `/runs/${sentRun}?runs=${importedRun}`], ["profiles", "/profiles"]];
     for (const width of [1440, 390, 320]) {

@@ -1,4 +1,4 @@
-// Schedules without a model: compare, edit, import own tables, share a link.
+// Schedules without a model: comparison, edits, imported tables, links.
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -7,12 +7,12 @@ import { expectNoFaults, findOverflow } from "./browser.mjs";
 import { field, gantt, readChangedWindow, readWindow, setNumber, waitForPlanning } from "./explore.mjs";
 import { readmeScreenshots, screenshots, useFixture } from "./fixture.mjs";
 
-/** Rank 1 wants both forwards before a backward, rank 0 a backward before its second forward. */
+/** Rank 1 has both forwards before its first backward. Rank 0 has a backward before its second forward. */
 const DEADLOCK = "0F0,0B0,0F1,0B1\n,1F0,1F1,1B0,1B1\n";
 
 const fixture = useFixture();
 
-/** Waits until the answer to the last edit is shown. */
+/** Waits until the result of the last edit is shown. */
 async function waitForAnswer(page, state = "done") {
   await page.waitForTimeout(250);
   await page.locator(`[data-testid="schedules-status"][data-state="${state}"]`).waitFor();
@@ -29,7 +29,7 @@ const row = (page, key) => page.getByTestId("schedules").locator(`tr[data-schedu
 const readFigure = async (page, key, metric) => Number(await row(page, key).locator(`[data-metric="${metric}"]`).getAttribute("data-value"));
 const card = (page, key) => page.getByTestId(`card-${key}`);
 
-/** Chooses a file of that content. */
+/** Opens a file with this content. */
 const openTable = (page, name, text) =>
   page.getByTestId("open-table").setInputFiles({ name, mimeType: "text/csv", buffer: Buffer.from(text) });
 
@@ -59,7 +59,7 @@ test("the page opens with four schedules on one time axis", async () => {
   await page.context().close();
 });
 
-test("an arrow key changes the microbatches and updates the table", async () => {
+test("an arrow key changes the number of microbatches and updates the table", async () => {
   const page = await openSchedules();
   await field(page, "/microbatches").focus();
   await page.keyboard.press("ArrowUp");
@@ -73,14 +73,14 @@ test("an arrow key changes the microbatches and updates the table", async () => 
   await setNumber(page, "/ranks", 0);
   await waitForAnswer(page, "error");
   assert.match(await page.locator('[data-error-for="/ranks"]').innerText(), /1 to 1024/);
-  assert.equal(await readFigure(page, "1f1b", "makespan"), 33, "the last answer stays");
+  assert.equal(await readFigure(page, "1f1b", "makespan"), 33, "the last result stays");
   await setNumber(page, "/ranks", 5);
   await waitForAnswer(page);
   assert.equal(await readFigure(page, "1f1b", "makespan"), 36);
   await page.context().close();
 });
 
-test("a number is typed key by key, and an empty field restores its value", async () => {
+test("a number can start with a point, and an empty field restores its value", async () => {
   const page = await openSchedules();
   const forward = field(page, "/times/forward");
   await forward.focus();
@@ -99,7 +99,7 @@ test("a number is typed key by key, and an empty field restores its value", asyn
   await page.context().close();
 });
 
-test("the table is sorted by any figure, and any row can be the baseline", async () => {
+test("the table is sorted by makespan, and any row can be the baseline", async () => {
   const page = await openSchedules();
   const order = () => page.getByTestId("schedules").locator("tbody tr").evaluateAll((rows) => rows.map((row) => row.dataset.schedule));
   const before = await order();
@@ -118,7 +118,7 @@ test("the table is sorted by any figure, and any row can be the baseline", async
   await page.context().close();
 });
 
-test("a schedule that cannot be built has a reason", async () => {
+test("a schedule that cannot be built shows the reason", async () => {
   const page = await openSchedules();
   await field(page, "/kinds/dual_pipe").check();
   await setNumber(page, "/ranks", 3);
@@ -128,7 +128,7 @@ test("a schedule that cannot be built has a reason", async () => {
   await page.context().close();
 });
 
-test("uneven times: an example, lists, a paste of a spreadsheet", async () => {
+test("uneven times come from an example, a list or pasted cells", async () => {
   const page = await openSchedules();
   await page.getByTestId("long-tail").click();
   await waitForAnswer(page);
@@ -161,7 +161,7 @@ test("a deadlock is shown as a cycle of waiting cells", async () => {
   assert.equal(await grid.locator("td.waits").count(), 2);
   await cycle.getByRole("button", { name: "C2" }).first().click();
   assert.match(await page.getByTestId("grid-cell").innerText(), /^C2 1F1/);
-  // Alt and an arrow moves 1F1 behind 1B0: no longer a circle.
+  // Alt and an arrow key move 1F1 behind 1B0, which resolves the deadlock.
   await page.keyboard.press("Alt+ArrowRight");
   await waitForAnswer(page);
   await cycle.waitFor({ state: "detached" });
@@ -175,7 +175,7 @@ test("a deadlock is shown as a cycle of waiting cells", async () => {
   await page.context().close();
 });
 
-test("wrong cells are named and marked, and a paste opens a table", async () => {
+test("invalid cells are listed and marked, and pasted text opens a table", async () => {
   const page = await openSchedules({}, "/schedules#p=1&m=1");
   await page.locator("h1").click();
   await page.evaluate(() => {
@@ -194,13 +194,13 @@ test("wrong cells are named and marked, and a paste opens a table", async () => 
   await page.context().close();
 });
 
-test("a copy of a schedule is edited, and the makespan changes", async () => {
+test("an edit of a copied schedule changes the makespan", async () => {
   const page = await openSchedules();
   await card(page, "1f1b").getByTestId("edit-copy").click();
   await waitForAnswer(page);
   const key = "table:1F1B, edited";
   assert.equal(await readFigure(page, key, "makespan"), 33);
-  // Rank 0 waits for its first backward before it goes on: the last warm-up forward moves behind it.
+  // On rank 0, move the last forward of the warm-up behind the first backward.
   const text = page.getByTestId("csv-text");
   const lines = (await text.inputValue()).split("\n");
   const cells = lines[0].split(",").filter(Boolean);
@@ -221,7 +221,7 @@ test("a copy of a schedule is edited, and the makespan changes", async () => {
   await page.context().close();
 });
 
-test("a link opens the same input", async () => {
+test("a link opens the same input in a new browser", async () => {
   const page = await openSchedules();
   await setNumber(page, "/microbatches", 6);
   await setNumber(page, "/times/forward", 1.5);
@@ -251,7 +251,7 @@ test("input, table and charts survive navigation", async () => {
   const header = (name) => page.locator("header").getByRole("link", { name, exact: true });
   await header("Explore").click();
   await waitForPlanning(page);
-  // A key of the explore page that means something else on the page of schedules.
+  // The key `i` of the explore page has another meaning on the page of schedules.
   await page.getByTestId("iteration-1").click();
   await page.waitForFunction(() => /[#&]i=1(&|$)/.test(location.hash));
   const explored = new URL(page.url()).pathname;
@@ -271,7 +271,7 @@ test("input, table and charts survive navigation", async () => {
 });
 
 for (const scheme of ["light", "dark"]) {
-  test(`axe finds nothing serious, nothing is wider than the page, ${scheme}`, async () => {
+  test(`schedules have no serious accessibility violation and no overflow, ${scheme}`, async () => {
     const found = [];
     for (const width of [1440, 390, 320]) {
       const page = await openSchedules({ scheme, width }, "/schedules");

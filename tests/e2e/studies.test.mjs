@@ -1,4 +1,4 @@
-// Studies of a PipeWeaver plan: computed on request, drawn and tabulated, cancelled, with errors shown.
+// Studies of a PipeWeaver plan: charts, tables, cancellation, errors.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { expectNoFaults, findOverflow } from "./browser.mjs";
@@ -13,7 +13,7 @@ const fixture = useFixture(async ({ open, server }) => {
   path = new URL(page.url()).pathname;
 });
 
-/** A study computes for 20 s at most, after whoever has the turn before it. */
+/** A study computes for at most 20 s, after the computations that are queued before it. */
 const STUDY_TIMEOUT = { timeout: 60_000 };
 
 async function unfold(card) {
@@ -21,10 +21,10 @@ async function unfold(card) {
   await card.locator("summary").first().click();
 }
 
-test("the search of the plan is drawn over rankings and over time, and as a table", async () => {
+test("the search progress is drawn over rankings and over time, and listed in a table", async () => {
   assert.ok(outcome.results.some(({ planner }) => planner === "pipeweaver"));
   const card = page.getByTestId("card-search");
-  assert.equal(await card.getByTestId("search-chart").count(), 0, "nothing is computed before it is opened");
+  assert.equal(await card.getByTestId("search-chart").count(), 0, "the study is not computed before the card is opened");
   await unfold(card);
   await card.getByTestId("search-chart").locator(".scatterlayer .trace").nth(4).waitFor({ state: "attached", ...STUDY_TIMEOUT });
   const names = await card.locator(".chart-legend li").allInnerTexts();
@@ -44,7 +44,7 @@ test("the search of the plan is drawn over rankings and over time, and as a tabl
   expectNoFaults(page);
 });
 
-test("sizes of sub-microbatches mark the size of the plan", async () => {
+test("the study of sub-microbatch sizes marks the size of the plan", async () => {
   const card = page.getByTestId("card-sizes");
   await unfold(card);
   await card.getByTestId("sizes-caption").waitFor(STUDY_TIMEOUT);
@@ -57,7 +57,7 @@ test("sizes of sub-microbatches mark the size of the plan", async () => {
   expectNoFaults(page);
 });
 
-test("memory of a rank has figures of every plan", async () => {
+test("the memory table has a row for each plan", async () => {
   const card = page.getByTestId("card-memory");
   await card.getByTestId("memory-table").locator("summary").click();
   const rows = card.locator("tr[data-planner]");
@@ -65,12 +65,12 @@ test("memory of a rank has figures of every plan", async () => {
   assert.match(await rows.first().innerText(), /GiB.*GiB.*(GiB|–)/s);
 });
 
-test("the actions of a rank are a table, and the plan is a file", async () => {
+test("the actions of a rank are listed, and the execution plan can be downloaded", async () => {
   const card = page.getByTestId("card-execution-plan");
   await unfold(card);
   await card.getByTestId("execution-summary").waitFor(STUDY_TIMEOUT);
   assert.match(await card.getByTestId("execution-summary").innerText(), /^[\d,]+ actions on 4 ranks: .* transfers in .* batches\. Followed with .* buffers/);
-  // The first rank begins with work of its own, the last one with a receive.
+  // The list of the last rank starts with a receive.
   const first = () => card.locator("tbody tr[data-action]").first().getAttribute("data-action");
   const firstActions = ["irecv", "forward_stage"];
   assert.ok(firstActions.includes(await first()));
@@ -82,7 +82,7 @@ test("the actions of a rank are a table, and the plan is a file", async () => {
   expectNoFaults(page);
 });
 
-test("a study can be cancelled and repeated, and shows its failure", async () => {
+test("a study can be cancelled and repeated, and its failure is shown", async () => {
   const other = await fixture.open();
   await other.goto(path);
   await waitForPlanning(other);
@@ -106,7 +106,7 @@ test("a study can be cancelled and repeated, and shows its failure", async () =>
   await other.context().close();
 });
 
-test("studies fit a narrow dark page", async () => {
+test("studies do not overflow a narrow dark page", async () => {
   const narrow = await fixture.open({ scheme: "dark", width: 320, height: 800 });
   await narrow.goto(path);
   await waitForPlanning(narrow);

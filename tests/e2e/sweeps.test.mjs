@@ -1,4 +1,4 @@
-// Sweeps: a scaling study with one click, its page, a sweep over two axes, points opened as scenarios.
+// Sweeps: scaling studies, the page of a sweep, a sweep over two axes, points opened as scenarios.
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -29,7 +29,7 @@ test("an empty list of sweeps describes how to create one", async () => {
   expectNoFaults(page);
 });
 
-test("one click draws a scaling study in place", async () => {
+test("one click computes a scaling study and draws it in the card", async () => {
   await openReady(page, "llama-2-7b-long-documents");
   const card = page.getByTestId("card-scaling");
   await card.scrollIntoViewIfNeeded();
@@ -53,7 +53,7 @@ test("one click draws a scaling study in place", async () => {
   expectNoFaults(page);
 });
 
-test("chosen fields make a map whose points open as scenarios", async () => {
+test("a sweep over two fields has a heat map, and its points open as scenarios", async () => {
   await openReady(page, "llama-2-7b-long-documents");
   const card = page.getByTestId("card-scaling");
   await card.locator("summary").first().click();
@@ -74,7 +74,7 @@ test("chosen fields make a map whose points open as scenarios", async () => {
   await map.waitFor(SWEEP_TIMEOUT);
   await page.getByTestId("sweep-metric").selectOption("tokens_per_s");
   await map.getByText("tokens per second").waitFor();
-  // PP 3000 is no degree of the cluster, and TP 2 without a pipeline holds too much: three cells say so.
+  // PP 3000 is above the number of devices, and TP 2 with PP 1 does not fit. These three cells have no value.
   assert.equal(await map.locator("td.heat.none").count(), 3);
   const rows = await page.getByTestId("sweep-points").locator("tbody tr").count();
   assert.equal(rows, 6);
@@ -83,7 +83,7 @@ test("chosen fields make a map whose points open as scenarios", async () => {
   await takeScreenshot(page, "sweep-light");
   const api = new URL(page.url()).pathname.replace("/sweeps/", "/api/v1/sweeps/");
   const file = await (await page.request.get(`${api}/points.jsonl`)).text();
-  assert.equal(file.trim().split("\n").length, 7, "a heading and six rows");
+  assert.equal(file.trim().split("\n").length, 7, "a header line and six points");
   await map.getByRole("button").first().focus();
   await page.keyboard.press("Enter");
   await page.waitForURL(/\/s\//);
@@ -91,7 +91,7 @@ test("chosen fields make a map whose points open as scenarios", async () => {
   expectNoFaults(page);
 });
 
-test("a sweep is found in the list, and its page fits narrow dark screens", async () => {
+test("the list contains the sweep, and its page does not overflow narrow dark screens", async () => {
   await page.goto("/sweeps");
   const lines = page.getByTestId("sweeps").locator("tbody tr[data-id]");
   await lines.nth(1).waitFor();

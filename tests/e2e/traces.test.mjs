@@ -1,4 +1,4 @@
-// Traces: upload, zoom levels, search, deletion and undo, and the recorded pipeline compared with its plan.
+// Traces: upload, zoom levels, search, deletion and undo, comparison with a plan and with other traces.
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -15,7 +15,7 @@ const fixture = useFixture(async ({ open }) => {
   page.on("dialog", () => page.faults.push("a dialog opened"));
 });
 
-/** A host thread with nested operators and a stream with kernels, 6,000 slices in 100 ms. */
+/** Creates a trace of 6,000 slices in 100 ms: a host thread with nested operators, and a stream with kernels. */
 function createTrace() {
   const events = [
     { ph: "M", name: "process_name", pid: 1, args: { name: "python" } },
@@ -39,7 +39,7 @@ const readWindow = () =>
     level: element.dataset.level,
   }));
 
-/** Waits until the canvas shows what is wanted. */
+/** Waits until `matches` accepts the state of the canvas, and returns this state. */
 async function waitForWindow(matches, what) {
   const end = Date.now() + 10_000;
   let now;
@@ -63,22 +63,22 @@ test("a trace is uploaded and listed, its name shown as it is", async () => {
   expectNoFaults(page);
 });
 
-test("every slice is painted, and fewer of them when zoomed in", async () => {
+test("all slices are painted, and fewer after zooming in", async () => {
   await page.getByTestId("traces").getByRole("link").first().click();
   await canvas().waitFor();
   const fullWindow = await waitForWindow(({ slices }) => slices === 6000, "all slices are painted");
   await page.screenshot({ path: join(screenshots, "trace-1440-light.png") });
   await canvas().focus();
   for (let press = 0; press < 8; press += 1) await page.keyboard.press("w");
-  const near = await waitForWindow(({ slices, end, start }) => end - start < (fullWindow.end - fullWindow.start) / 20 && slices > 0 && slices < 600, "zoomed");
+  const near = await waitForWindow(({ slices, end, start }) => end - start < (fullWindow.end - fullWindow.start) / 20 && slices > 0 && slices < 600, "W zooms in");
   await page.keyboard.press("d");
-  await waitForWindow(({ start }) => start > near.start, "D goes right");
+  await waitForWindow(({ start }) => start > near.start, "D moves the window to the right");
   await page.keyboard.press("f");
-  const fitted = await waitForWindow(({ slices }) => slices === 6000, "everything again");
+  const fitted = await waitForWindow(({ slices }) => slices === 6000, "F shows all slices");
   assert.deepEqual([fitted.start, fitted.end], [fullWindow.start, fullWindow.end]);
 });
 
-test("the next slice of a name is found, selected and announced", async () => {
+test("a search finds and selects the next slice by name", async () => {
   await page.getByTestId("trace-search").fill("onerror");
   await page.keyboard.press("Enter");
   await page.getByTestId("trace-found").getByText("1 slices of 1 names").waitFor();
@@ -90,7 +90,7 @@ test("the next slice of a name is found, selected and announced", async () => {
   await panel.getByText("ncclAllReduce").first().waitFor();
   await panel.getByText("30,000 ns").waitFor();
   await page.keyboard.press("Enter");
-  // Every tenth round of 50 µs: the second stands 500 µs behind the first.
+  // Every tenth round of 50 µs has this kernel, so the second starts 500 µs after the first, at 512 µs.
   await panel.getByText("512 µs").first().waitFor();
   await canvas().focus();
   await page.keyboard.press("ArrowRight");
@@ -100,14 +100,14 @@ test("the next slice of a name is found, selected and announced", async () => {
   expectNoFaults(page);
 });
 
-test("a click selects and a heading folds", async () => {
+test("a click selects a slice, and a click on a heading folds its process", async () => {
   await page.getByTestId("trace-search").fill("");
   await page.keyboard.press("Escape");
   await page.getByTestId("trace-fit").click();
-  await waitForWindow(({ slices }) => slices === 6000, "everything");
+  await waitForWindow(({ slices }) => slices === 6000, "all slices are painted");
   await canvas().focus();
   for (let press = 0; press < 10; press += 1) await page.keyboard.press("w");
-  await waitForWindow(({ slices }) => slices > 0 && slices < 300, "zoomed");
+  await waitForWindow(({ slices }) => slices > 0 && slices < 300, "W zooms in");
   await page.getByText("Every slice in view is drawn by itself.").waitFor();
   const box = await canvas().boundingBox();
   let found = false;
@@ -118,15 +118,15 @@ test("a click selects and a heading folds", async () => {
       if (found) await page.mouse.click(box.x + x, box.y + y);
     }
   }
-  assert.ok(found, "something lies under the pointer");
+  assert.ok(found, "a slice is under the pointer");
   await page.getByTestId("trace-selection").getByText(/Lasts/).waitFor();
   await page.keyboard.press("f");
-  await waitForWindow(({ slices }) => slices === 6000, "everything");
+  await waitForWindow(({ slices }) => slices === 6000, "all slices are painted");
   await page.mouse.click(box.x + 60, box.y + 8);
   await waitForWindow(({ slices }) => slices > 0 && slices < 6000, "one process is folded");
 });
 
-test("a deleted trace comes back", async () => {
+test("deletion of a trace can be undone", async () => {
   await page.goto("/traces");
   await page.getByRole("button", { name: /^Delete / }).first().click();
   await page.getByTestId("traces").getByRole("link").first().waitFor({ state: "detached" });
@@ -135,7 +135,7 @@ test("a deleted trace comes back", async () => {
   expectNoFaults(page);
 });
 
-test("a link shows the same stretch and slice, and arrows lead on", async () => {
+test("a link restores time window and selection, and an arrow leads to the next slice", async () => {
   const slice = (name, pid, tid, ts, dur) => ({ ph: "X", name, pid, tid, ts, dur });
   const end = (ph, pid, tid, ts) => ({ ph, id: 1, cat: "ac2g", name: "ac2g", pid, tid, ts, bp: "e" });
   const events = [slice("launch", 1, 1, 10, 5), slice("kernel", 0, 7, 400, 50), slice("last", 1, 1, 990, 10), end("s", 1, 1, 11), end("f", 0, 7, 400)];
@@ -151,14 +151,14 @@ test("a link shows the same stretch and slice, and arrows lead on", async () => 
   await waitForArrows("1");
   await canvas().focus();
   await page.keyboard.press("w");
-  // The address bar follows within a moment.
+  // The address is updated with a delay.
   await page.waitForURL(/#t=[^&]+&s=\d+\.0\.0$/);
   const link = page.url();
   const before = await readWindow();
   await page.goto("/traces");
   await page.goto(link);
   await panel.getByText("launch").first().waitFor();
-  await waitForWindow(({ start, end }) => Math.abs(start - before.start) < 2 && Math.abs(end - before.end) < 2, "the same stretch");
+  await waitForWindow(({ start, end }) => Math.abs(start - before.start) < 2 && Math.abs(end - before.end) < 2, "the same time window");
   await page.screenshot({ path: join(screenshots, "trace-arrow-1440-light.png") });
   await panel.getByTestId("trace-arrows").getByRole("button").click();
   await panel.getByText("kernel").first().waitFor();
@@ -175,7 +175,7 @@ test("a link shows the same stretch and slice, and arrows lead on", async () => 
   expectNoFaults(page);
 });
 
-test("the observed pipeline stands above its plan", async () => {
+test("an observed pipeline is compared with its plan", async () => {
   const request = async (method, path, body) => {
     const response = await fetch(`${fixture.server.url}/api/v1${path}`, { method, body, headers: { accept: "application/json" } });
     assert.ok(response.ok, `${method} ${path}: ${response.status} ${await response.clone().text()}`);
@@ -223,7 +223,7 @@ test("the observed pipeline stands above its plan", async () => {
   }
   assert.match(await page.getByTestId("alignment-kinds").innerText(), /forward[\s\S]*1\.25×[\s\S]*backward[\s\S]*1\.25×/);
   await page.getByTestId("trace-active-time").getByText("annotated actions").waitFor();
-  // What is no speed gives way to the one that counts.
+  // An invalid speed is replaced by the valid one.
   await page.getByTestId("trace-speed").fill("-1");
   await page.getByTestId("trace-speed").blur();
   await page.waitForFunction(() => document.querySelector('[data-testid="trace-speed"]').value === "1");
@@ -232,7 +232,7 @@ test("the observed pipeline stands above its plan", async () => {
   expectNoFaults(page);
 });
 
-/** Two steps of a rank: a kernel of `compute` µs, then an all-reduce that ends with the step. */
+/** Creates a trace with two steps of a rank: a kernel of `compute` µs, then an all-reduce until 90 µs after the start of the step. */
 function createRankTrace(rank, compute) {
   const events = [];
   for (let step = 0; step < 2; step += 1) {
@@ -247,10 +247,10 @@ function createRankTrace(rank, compute) {
   return { distributedInfo: { rank }, traceEvents: events };
 }
 
-/** Address of the comparison of two traces. */
+/** URL of the comparison of two traces. */
 let compared;
 
-test("two traces are compared, and the straggler is named", async () => {
+test("the comparison of traces identifies the straggler", async () => {
   await page.goto("/traces");
   await page.getByRole("link", { name: /Compare two traces/ }).click();
   const files = [40, 45, 70].map((compute, rank) => ({
@@ -293,12 +293,12 @@ test("two traces are compared, and the straggler is named", async () => {
   expectNoFaults(page);
 });
 
-/** A job of one GPU, whose trace is built from its plan. */
+/** A job on two GPUs. `createProfile` builds its trace from the plan. */
 const JOB =
   "--num-layers 8 --hidden-size 2048 --num-attention-heads 16 --seq-length 2048 --max-position-embeddings 2048 --micro-batch-size 1 " +
   "--global-batch-size 8 --tensor-model-parallel-size 2 --pipeline-model-parallel-size 1 --bf16 --vocab-size 32000";
 
-/** Two steps of a rank with the compute time of a plan in s. Attention is slow, and the host launches kernels late. */
+/** Creates a trace with two steps of a rank from the compute time of a plan in s. Attention is slow, and the host launches kernels late. */
 function createProfile(computeS) {
   const parts = [["nvjet_hsh_128x256_64x4", 0.6], ["flash_fwd_kernel", 0.3], ["triton_poi_fused_add_0", 0.12], ["my_kernel", 0.02]];
   const events = [];
@@ -324,7 +324,7 @@ function createProfile(computeS) {
   return JSON.stringify({ distributedInfo: { rank: 1 }, traceEvents: events });
 }
 
-/** Checks the job on a page, and returns the compute time of its plan in s. */
+/** Checks the job on the page and returns the compute time of its plan in s. */
 async function checkJob(page) {
   await page.goto("/check");
   await page.getByTestId("check-text").fill(JOB);
@@ -341,7 +341,7 @@ async function checkJob(page) {
 
 const COMPARISON_TIMEOUT = { timeout: 60_000 };
 
-test("a trace dropped on a checked configuration is compared with its prediction", async () => {
+test("a trace that is added to a checked configuration is compared with the prediction", async () => {
   const computeS = await checkJob(page);
   const file = { name: "rank1.json", mimeType: "application/json", buffer: Buffer.from(createProfile(computeS)) };
   await page.getByTestId("check-log").setInputFiles(file);
@@ -350,13 +350,12 @@ test("a trace dropped on a checked configuration is compared with its prediction
   const card = page.getByTestId("trace-prediction");
   await card.getByTestId("prediction-kernels").waitFor(COMPARISON_TIMEOUT);
   assert.match(await card.getByTestId("prediction-summary").innerText(), /Rank 1, pipeline rank 0, mean of 2 steps: a step takes .* predicted/);
-  // Parts add up to the step.
   const parts = await card.getByTestId("prediction-parts").locator("tbody tr").allInnerTexts();
   assert.deepEqual(parts.map((row) => row.split("\t")[0].trim()), ["Computation", "Exposed communication", "Copies", "Idle", "Step"]);
   const kernels = await card.getByTestId("prediction-kernels").locator("tbody tr").allInnerTexts();
   const attention = kernels.find((row) => row.startsWith("Attention"));
   assert.match(attention, /Attention\s+10\s+[\d.]+.(ms|µs)\s+[\d.]+.%\s+[\d.]+.(ms|µs)\s+\+[\d.]+.(ms|µs) \(\+[\d.,]+.%\)/);
-  assert.match(kernels.at(-1), /Kernels of unknown type[\s\S]*–\s+–$/, "types without a prediction come last");
+  assert.match(kernels.at(-1), /Kernels of unknown type[\s\S]*–\s+–$/, "types without a prediction are last");
   await card.getByText("Longest of unknown type: 1 kernel").click();
   await card.getByText("my_kernel").waitFor();
   assert.match(await card.getByTestId("prediction-idle").innerText(), /Late launches of kernels \(host-bound\)/);
@@ -365,11 +364,11 @@ test("a trace dropped on a checked configuration is compared with its prediction
   expectNoFaults(page);
 });
 
-test("the choice of a plan is stored with the trace, and a plan of another job is named", async () => {
+test("the selected plan is stored with the trace, and a plan of another job is reported", async () => {
   const url = new URL(page.url());
   const scenario = url.searchParams.get("scenario");
   const card = page.getByTestId("trace-prediction");
-  // Without a scenario in the address, the trace has none.
+  // The trace has no stored scenario yet.
   await page.goto(url.pathname);
   await card.getByTestId("prediction-empty").waitFor();
   await chooseScenario(page, scenario);
@@ -380,14 +379,14 @@ test("the choice of a plan is stored with the trace, and a plan of another job i
   await page.keyboard.press("Tab");
   await card.getByTestId("trace-of-other-job").waitFor(COMPARISON_TIMEOUT);
   assert.match(await card.innerText(), /The trace is not of this job[\s\S]*The plan has 2 devices and no rank 64/);
-  assert.equal(await card.getByTestId("prediction-kernels").isVisible(), false, "the times are folded");
+  assert.equal(await card.getByTestId("prediction-kernels").isVisible(), false, "the times are collapsed");
   await card.getByTestId("prediction-rank").fill("x");
   await page.keyboard.press("Tab");
-  assert.equal(await card.getByTestId("prediction-rank").inputValue(), "64", "what is no rank gives way");
+  assert.equal(await card.getByTestId("prediction-rank").inputValue(), "64", "an invalid rank is replaced by the valid one");
   await card.getByTestId("prediction-rank").fill("");
   await page.keyboard.press("Tab");
   await card.getByTestId("prediction-kernels").waitFor(COMPARISON_TIMEOUT);
-  // The configuration of the page Check is one press away.
+  // The card offers the configuration of the page Check.
   await checkJob(page);
   await page.getByRole("link", { name: "Traces", exact: true }).first().click();
   await page.getByTestId("traces").getByRole("link", { name: "rank1.json" }).first().click();
@@ -398,7 +397,7 @@ test("the choice of a plan is stored with the trace, and a plan of another job i
   expectNoFaults(page);
 });
 
-test("the comparison fits wide and narrow pages and does not move them", async () => {
+test("the comparison with a prediction does not overflow and does not shift the layout", async () => {
   const path = new URL(page.url()).pathname;
   for (const [scheme, width, height] of [["light", 1440, 1000], ["dark", 1440, 1000], ["light", 390, 844], ["dark", 390, 844]]) {
     const other = await fixture.open({ scheme, width, height });
@@ -422,7 +421,7 @@ test("the comparison fits wide and narrow pages and does not move them", async (
   }
 });
 
-test("nothing is wider than a narrow page", async () => {
+test("pages of traces do not overflow at 320 px", async () => {
   await page.setViewportSize({ width: 320, height: 640 });
   await page.goto("/traces");
   const trace = await page.getByTestId("traces").getByRole("link").first().getAttribute("href");

@@ -1,7 +1,7 @@
-// How fast large charts are: first paint, and frames while panning and zooming, in a Chromium without a GPU.
+// Speed of large charts in Chromium without a GPU: first paint, and frames during panning and zooming.
 import { openPage } from "../browser.mjs";
 
-/** A scenario whose one plan has about 256 spans for every sample: 64 stages, forward, backward and a send after each. */
+/** Creates a scenario with one plan of about 256 spans per sample: 64 stages, forward, backward and a send after each. */
 function createScenario(samples) {
   return {
     schema: "scenario/1",
@@ -26,12 +26,12 @@ function createScenario(samples) {
   };
 }
 
-/** Plans a scenario over HTTP, so that the page finds its answer stored; gives its identifier. */
+/** Plans a scenario over HTTP, so that the page loads a stored outcome. Returns identifier and outcome. */
 async function planScenario(server, definition) {
   const headers = { origin: server.url, "content-type": "application/json" };
   const stored = await fetch(`${server.url}/api/v1/scenarios`, { method: "PUT", headers, body: JSON.stringify(definition) });
   const scenario = await stored.json();
-  if (!stored.ok) throw new Error(`the scenario was refused: ${JSON.stringify(scenario)}`);
+  if (!stored.ok) throw new Error(`the scenario was rejected: ${JSON.stringify(scenario)}`);
   await fetch(`${server.url}/api/v1/scenarios/${scenario.id}/plan`, { method: "POST", headers });
   for (;;) {
     const outcome = await fetch(`${server.url}/api/v1/scenarios/${scenario.id}/outcome`);
@@ -40,7 +40,7 @@ async function planScenario(server, definition) {
   }
 }
 
-/** Presses keys for two seconds and counts the frames meanwhile; times in ms between frames. */
+/** Presses keys for two seconds. Returns frames per second, and median and 95th percentile of the time between frames in ms. */
 async function measureFrames(page, chart, keys) {
   await chart.focus();
   return page.evaluate(async ({ keys, chart }) => {
@@ -62,11 +62,11 @@ async function measureFrames(page, chart, keys) {
   }, { keys, chart: '[data-testid="gantt-1f1b"]' });
 }
 
-/** Measures charts of about so many spans. */
+/** Measures the chart of a plan with this number of samples. */
 export async function measureGantt(server, browser, samples) {
   const { id } = await planScenario(server, createScenario(samples));
   const page = await openPage(browser, server);
-  // The page is warm, as it is for someone who comes from the gallery.
+  // Load the modules first, as for a user who comes from the gallery.
   await page.goto("/");
   await page.getByTestId("gallery-llama-2-7b-long-documents").waitFor();
   const before = Date.now();

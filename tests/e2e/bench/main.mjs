@@ -1,7 +1,9 @@
-// The browser's share of the benchmark: prints a table of targets and measured values. Not a test: machines differ.
+// Browser benchmarks: prints a table of targets and measured values. No assertions, because machines differ.
 //
-//   node tests/e2e/bench/main.mjs [gallery|what-if|gantt|size|shard]     PLANSCOPE_PROGRAM and PLANSCOPE_WEB name the builds; without them those of the tests
-// `shard` reads the Parquet file that PLANSCOPE_SHARD names, for example one of 2 GB.
+//   node tests/e2e/bench/main.mjs [gallery|what-if|gantt|size|shard]
+//
+// PLANSCOPE_PROGRAM and PLANSCOPE_WEB are the paths of the builds, by default those of the tests.
+// PLANSCOPE_SHARD is the path of the Parquet file for `shard`, for example of 2 GB.
 import { cpus } from "node:os";
 import { join } from "node:path";
 import { startBrowser } from "../browser.mjs";
@@ -13,7 +15,7 @@ import { measureSize } from "./size.mjs";
 import { measureWhatIf } from "./what_if.mjs";
 
 const rows = [];
-/** `name` is what `cargo xtask bench` knows the figure by. */
+/** Prints a figure. `name` identifies it in `cargo xtask bench` (xtask/src/bench/targets.rs). */
 const report = (name, what, measured, target, unit, more = "") => {
   const ratio = unit === "frames/s" ? measured / target : target / measured;
   rows.push({ what, measured, target, unit, ratio, more });
@@ -31,12 +33,12 @@ try {
     report("gallery wire", "gallery, first visit, bytes on the wire", gallery.wire, 600, "kB");
   }
   if (!only || only === "what-if") {
-    for (const [way, name, what] of [
-      ["toAndFro", "what-if p95", "what-if, slider to painted charts, p95"],
-      ["onAndOn", "what-if anew p95", "what-if, every value planned for the first time, p95"],
+    for (const [movement, name, what] of [
+      ["alternating", "what-if p95", "what-if, slider to painted charts, p95"],
+      ["increasing", "what-if anew p95", "what-if, every value planned for the first time, p95"],
       ["images", "what-if sketch p95", "what-if, images of VLM-S, PipeWeaver sketched, p95"],
     ]) {
-      const { median, p95, worst } = await measureWhatIf(server, browser, way);
+      const { median, p95, worst } = await measureWhatIf(server, browser, movement);
       report(name, what, p95, 100, "ms", `median ${median.toFixed(0)}, worst ${worst.toFixed(0)}`);
     }
   }
@@ -45,7 +47,7 @@ try {
       const chart = await measureGantt(server, browser, samples);
       const name = `Gantt of ${chart.spans} spans`;
       const short = fps === 30 ? "gantt 1M" : "gantt 100k";
-      if (fps === 30) report(`${short} first paint`, `${name}, first paint of a page load`, chart.first, 1000, "ms", `all spans there after ${chart.whole} ms`);
+      if (fps === 30) report(`${short} first paint`, `${name}, first paint of a page load`, chart.first, 1000, "ms", `all spans after ${chart.whole} ms`);
       const describeFrames = ({ median, p95 }) => `between frames ${median.toFixed(1)} ms median, ${p95.toFixed(1)} p95`;
       report(`${short} panning`, `${name}, panning`, chart.panned.frames, fps, "frames/s", describeFrames(chart.panned));
       report(`${short} zooming`, `${name}, zooming`, chart.zoomed.frames, fps, "frames/s", describeFrames(chart.zoomed));

@@ -1,10 +1,10 @@
-// Lengths of a large local Parquet file on the page of datasets: the time until they are shown, and the memory that it takes.
+// Preview of a large local Parquet file on the page of datasets: time and memory.
 import { readdirSync, readFileSync } from "node:fs";
 import { openPage } from "../browser.mjs";
 
 const field = (status, name) => Number(new RegExp(`^${name}:\\s+(\\d+) kB`, "m").exec(status)?.[1] ?? 0) / 1024;
 
-/** MiB that processes of this test hold without files: Chromium and the server. */
+/** Returns the memory of Chromium and the server in MiB, without mapped files. */
 function measureMemoryMib(server) {
   let mib = 0;
   for (const entry of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
@@ -20,7 +20,7 @@ function measureMemoryMib(server) {
   return mib;
 }
 
-/** Seconds from the choice of the file to its preview, and the largest increase of memory in MiB, sampled every 50 ms. */
+/** Returns the seconds from selection of the file to its preview, and the largest increase of memory in MiB, sampled every 50 ms. */
 export async function measureShard(server, browser, file) {
   const page = await openPage(browser, server);
   await page.goto("/datasets");

@@ -1,10 +1,10 @@
-// From the movement of a slider to the painted charts: with 64 devices, and with a planner that searches for seconds.
+// Time from a change of a slider to the painted charts: with 64 devices, and with a planner whose search takes seconds.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { openPage } from "../browser.mjs";
 import { root } from "../server.mjs";
 
-/** 64 devices, three planners, one of them dynamic. */
+/** 64 devices and three planners, one of them dynamic. */
 const SCENARIO = {
   schema: "scenario/1",
   title: "What if, 64 devices",
@@ -26,20 +26,20 @@ const SCENARIO = {
   iterations: 4,
 };
 
-/** The gallery's, on 16 devices: PipeWeaver is sketched while the number of images moves. */
+/** Ready scenario on 16 devices. PipeWeaver plans without its search while the number of images changes. */
 const IMAGES = JSON.parse(readFileSync(join(root, "examples/vlm-s-image-heavy.json"), "utf8"));
 
-/** The field that moves, and by how much, in turn. */
+/** Scenario, changed field, steps that are repeated in order, and number of changes. */
 const MOVEMENTS = {
-  /** A slider to and fro between two positions: one is stored already, the other, of half the size, is planned each time. */
-  toAndFro: { scenario: SCENARIO, field: '[data-slider-for="/workload/global_batch"]', steps: [-1, 1], moves: 60 },
-  /** A number drawn on and on: every value is planned for the first time. */
-  onAndOn: { scenario: SCENARIO, field: '[data-pointer="/workload/samples/text_tokens/median"]', steps: [16], moves: 60 },
-  /** The number of images, from many to few. */
+  /** A slider alternates between two positions. The outcome of one is stored, the other, with half of the samples, is planned each time. */
+  alternating: { scenario: SCENARIO, field: '[data-slider-for="/workload/global_batch"]', steps: [-1, 1], moves: 60 },
+  /** A number increases, so every value is planned for the first time. */
+  increasing: { scenario: SCENARIO, field: '[data-pointer="/workload/samples/text_tokens/median"]', steps: [16], moves: 60 },
+  /** The number of images decreases. */
   images: { scenario: IMAGES, field: '[data-slider-for="/workload/samples/images/max"]', steps: [-1], moves: 24 },
 };
 
-/** Moves a field; times in ms from the event to the paint that follows its answer. */
+/** Changes a field repeatedly. Returns median, 95th percentile and maximum of the time in ms from the event to the painted result. */
 export async function measureWhatIf(server, browser, name) {
   const movement = MOVEMENTS[name];
   const headers = { origin: server.url, "content-type": "application/json" };
