@@ -417,7 +417,7 @@ for (const scheme of ["light", "dark"]) {
   });
 }
 
-test("lists are searched and edited by keyboard", async () => {
+test("a list is searched and its edit form is opened by keyboard", async () => {
   await page.goto("/scenarios");
   await page.getByTestId("scenarios-search").focus();
   await page.keyboard.type("Gamma");

@@ -1,4 +1,4 @@
-// Navigation between pages while requests are pending.
+// Navigation between pages, also while requests are pending; undo, cancelled uploads, saved charts.
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { test } from "node:test";

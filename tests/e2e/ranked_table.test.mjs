@@ -74,7 +74,7 @@ test("charts have the order of the table while a field changes", async () => {
   await page.context().close();
 });
 
-test("communication inside actions is drawn, and the sums of an area equal the table", async () => {
+test("communication inside actions is drawn", async () => {
   const page = await fixture.open();
   await openReady(page, READY);
   const { outcome } = await fetchScenario(page, fixture.server);
@@ -85,7 +85,7 @@ test("communication inside actions is drawn, and the sums of an area equal the t
   const colours = await canvas.evaluate((element) => {
     const { data, width, height } = element.getContext("2d").getImageData(0, 0, element.width, element.height);
     const ratio = devicePixelRatio;
-    // The middle row of the strip at the lower edge of the first bar.
+    // Middle pixel row of the communication strip at the lower edge of the first bar.
     const y = Math.min(height - 1, Math.round(13.5 * ratio));
     const found = new Set();
     for (let x = 0; x < width; x += 1) {
@@ -100,7 +100,7 @@ test("communication inside actions is drawn, and the sums of an area equal the t
   await page.context().close();
 });
 
-test("a dynamic plan has differences to a static one", async () => {
+test("the actions of a dynamic plan are compared with those of a static plan", async () => {
   const page = await fixture.open();
   await openReady(page, "vlm-s-image-heavy");
   await page.getByTestId("gantt-differences-switch").click();
