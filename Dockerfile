@@ -1,6 +1,6 @@
 # syntax=docker/dockerfile:1
 
-# The pages and the server, built by the same commands as on any machine.
+# Builds the pages and the server with the usual commands.
 FROM rust:1.95-trixie AS build
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends nodejs npm \
@@ -11,7 +11,7 @@ RUN cargo xtask build --release \
     && cargo build --release --locked --package planscope-server --bin planscope \
     && strip --strip-debug target/release/planscope
 
-# What runs: the program and the pages, nothing to compile with, nobody's root.
+# Runtime image: the program and the pages, without build tools, with an unprivileged user.
 FROM debian:trixie-slim
 RUN useradd --system --uid 10001 --home-dir /data planscope \
     && install --directory --owner=planscope /data

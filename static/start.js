@@ -1,4 +1,4 @@
-// Starts the dashboard. The theme is set first, so that the page never flashes in the wrong one.
+// Starts the dashboard. The theme is set first, so that the page is never painted with the wrong one.
 import init from "./planscope.js";
 import { pageFiles } from "./page_files.js";
 
@@ -6,21 +6,21 @@ let chosen = null;
 try {
   chosen = localStorage.getItem("planscope.theme");
 } catch {
-  // A browser that refuses to remember gets the theme of the system.
+  // Without access to local storage, the theme is that of the system.
 }
 const dark = chosen === "dark" || (chosen !== "light" && matchMedia("(prefers-color-scheme: dark)").matches);
 document.documentElement.dataset.theme = dark ? "dark" : "light";
 
-// Every page has modules of its own (frontend/src/lazy_pages.rs). The modules of the opened page are fetched with the program,
-// those of pages that may be opened next when nothing else is loading.
-const hinted = new Set();
-const hint = (how, path) => {
+// Every page has its own modules (frontend/src/lazy_pages.rs). The modules of the opened page are fetched together with the main
+// module. The modules of pages that may be opened next are fetched when the network is idle.
+const hintedFiles = new Set();
+const addHints = (rel, path) => {
   const page = pageOf(path);
   for (const file of pageFiles[page] ?? []) {
-    if (hinted.has(file)) continue;
-    hinted.add(file);
+    if (hintedFiles.has(file)) continue;
+    hintedFiles.add(file);
     const link = document.createElement("link");
-    link.rel = how;
+    link.rel = rel;
     link.as = "fetch";
     link.crossOrigin = "anonymous";
     link.href = new URL(file, import.meta.url);
@@ -28,32 +28,33 @@ const hint = (how, path) => {
   }
 };
 
-// Name of the page of a path. Other paths have no module, or a module with their first segment as name.
+// Returns the name of the page of a path. Most names are the first segment. Unknown names have no modules.
 const pageOf = (path) => {
   const [first, second] = path.split("/").slice(1);
   if (["new", "s", "c"].includes(first)) return "explore";
   return second && pageFiles[first.replace(/s$/, "")] ? first.replace(/s$/, "") : first;
 };
 
-hint("preload", location.pathname);
+addHints("preload", location.pathname);
 
-// Responses that the page of a scenario needs first are requested with the program (frontend/src/client/prefetch.rs).
-const ahead = new Map();
-globalThis.planscopeAhead = ahead;
-const ask = (path) => fetch(path, { headers: { accept: "application/json" } });
+// Prefetches the first responses that the page of a scenario needs, together with the main module
+// (frontend/src/client/prefetch.rs).
+const prefetched = new Map();
+globalThis.planscopeAhead = prefetched;
+const fetchJson = (path) => fetch(path, { headers: { accept: "application/json" } });
 const opened = /^\/s\/([^/]+)$/.exec(location.pathname);
 if (opened) {
   const scenario = `/api/v1/scenarios/${opened[1]}`;
-  const engines = ask(`${scenario}/engines`);
-  // Nobody is refused: where no engine has answered there is no outcome to ask for.
-  const known = engines.then((answer) => answer.clone().json());
-  const outcome = known.then(({ answers }) => (answers?.length ? ask(`${scenario}/outcome`) : undefined));
-  ahead.set(scenario, ask(scenario)).set(`${scenario}/engines`, engines).set(`${scenario}/outcome`, outcome);
-  // A server that is gone is noticed by the program.
-  for (const answer of ahead.values()) answer.catch(() => {});
+  const engines = fetchJson(`${scenario}/engines`);
+  // Without a stored outcome, a request for it would fail.
+  const enginesJson = engines.then((answer) => answer.clone().json());
+  const outcome = enginesJson.then(({ answers }) => (answers?.length ? fetchJson(`${scenario}/outcome`) : undefined));
+  prefetched.set(scenario, fetchJson(scenario)).set(`${scenario}/engines`, engines).set(`${scenario}/outcome`, outcome);
+  // Prevents unhandled rejections. The page reports a failed request when it uses the response.
+  for (const answer of prefetched.values()) answer.catch(() => {});
 }
-// Who opens a scenario later asks anew.
-setTimeout(() => ahead.clear(), 15_000);
+// A scenario that is opened later needs current responses.
+setTimeout(() => prefetched.clear(), 15_000);
 
 try {
   await init({ module_or_path: new URL("./planscope_bg.wasm", import.meta.url) });
@@ -66,10 +67,10 @@ try {
   throw error;
 }
 
-// A link under the pointer, a finger or the focus is likely to be followed. Nothing is fetched before: a first visit stays small.
+// A link under the pointer, touched or focused is likely to be opened. Prefetching starts only then, so that a first visit is small.
 for (const kind of ["pointerover", "pointerdown", "focusin"]) {
   document.addEventListener(kind, ({ target }) => {
     const link = target instanceof Element ? target.closest("a[href]") : null;
-    if (link && link.origin === location.origin) hint("prefetch", link.pathname);
+    if (link && link.origin === location.origin) addHints("prefetch", link.pathname);
   });
 }

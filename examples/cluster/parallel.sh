@@ -1,5 +1,5 @@
 #!/bin/sh
-# Shares of a sweep on the cores of this machine, or of several that share a folder.
+# Shares of a sweep on the cores of this machine, or of several machines that share a folder.
 #
 #   examples/cluster/parallel.sh sweep.json points 16
 #   PARALLEL='--sshlogin a,b --workdir .' examples/cluster/parallel.sh sweep.json points 16

@@ -1,5 +1,5 @@
 #!/bin/bash
-# A GPT of 175 billion parameters on 64 GPUs.
+# GPT with 175 billion parameters on 64 GPUs.
 GPUS_PER_NODE=8
 NNODES=8
 

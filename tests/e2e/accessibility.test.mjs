@@ -1,16 +1,16 @@
-// Accessibility: axe on every page in both themes, narrow screens, keyboard only.
+// Accessibility: axe on each page in both themes, narrow screens, keyboard.
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
-import { serious } from "./axe.mjs";
-import { expectNoFaults, tooWide } from "./browser.mjs";
-import { gantt, openReady, settled, shown } from "./explore.mjs";
+import { findSeriousViolations } from "./axe.mjs";
+import { expectNoFaults, findOverflow } from "./browser.mjs";
+import { gantt, openReady, readWindow, waitForPlanning } from "./explore.mjs";
 import { root } from "./server.mjs";
-import { pictures, readme, useFixture } from "./fixture.mjs";
+import { readmeScreenshots, screenshots, useFixture } from "./fixture.mjs";
 
 const pages = [];
 const fixture = useFixture(async ({ open }) => {
-  // Something to list on every page.
+  // Create one object for each list.
   const page = await open();
   await openReady(page, "vlm-s-image-heavy");
   await page.getByTestId("save").click();
@@ -39,12 +39,12 @@ const fixture = useFixture(async ({ open }) => {
   );
 });
 
-/** Opens a page and waits until there is nothing left to come. */
+/** Opens a page and waits until all requests and charts are complete. */
 async function open(page, name, path) {
   await page.goto(path);
   if (name === "explore" || name === "new") {
-    await settled(page, ["done", "infeasible"]);
-    for (const canvas of await page.locator('canvas[data-testid^="gantt-"]').all()) await shown(canvas);
+    await waitForPlanning(page, ["done", "infeasible"]);
+    for (const canvas of await page.locator('canvas[data-testid^="gantt-"]').all()) await readWindow(canvas);
     await page.evaluate(() => scrollTo(0, 0));
   } else {
     await page.locator("main").waitFor();
@@ -54,12 +54,12 @@ async function open(page, name, path) {
 }
 
 for (const scheme of ["light", "dark"]) {
-  test(`axe finds nothing serious, ${scheme}`, async () => {
+  test(`no page has a serious accessibility violation, ${scheme}`, async () => {
     const found = [];
     const page = await fixture.open({ scheme });
     for (const [name, path] of pages) {
       await open(page, name, path);
-      found.push(...(await serious(page)).map((line) => `${name}: ${line}`));
+      found.push(...(await findSeriousViolations(page)).map((line) => `${name}: ${line}`));
     }
     expectNoFaults(page);
     await page.context().close();
@@ -67,15 +67,15 @@ for (const scheme of ["light", "dark"]) {
   });
 
   for (const width of [1440, 390]) {
-    test(`pictures at ${width} px, ${scheme}, nothing wider than the page`, async () => {
+    test(`no page overflows at ${width} px, ${scheme}`, async () => {
       const page = await fixture.open({ scheme, width, height: width > 1000 ? 1000 : 844 });
       const wide = [];
       for (const [name, path] of pages) {
         await open(page, name, path);
-        wide.push(...(await tooWide(page)).map((what) => `${name}: ${what}`));
-        await page.screenshot({ path: join(pictures, `${name}-${width}-${scheme}.png`), fullPage: width < 1000 });
-        if (readme && width === 1440 && ["explore", "gallery"].includes(name)) {
-          await page.screenshot({ path: join(readme, `${name}-${scheme}.png`) });
+        wide.push(...(await findOverflow(page)).map((what) => `${name}: ${what}`));
+        await page.screenshot({ path: join(screenshots, `${name}-${width}-${scheme}.png`), fullPage: width < 1000 });
+        if (readmeScreenshots && width === 1440 && ["explore", "gallery"].includes(name)) {
+          await page.screenshot({ path: join(readmeScreenshots, `${name}-${scheme}.png`) });
         }
       }
       expectNoFaults(page);
@@ -96,25 +96,25 @@ test("the layout is stable while a page loads", async () => {
   for (const [name, path] of pages) {
     await open(page, name, path);
     const shift = await page.evaluate(() => window.shift);
-    // What Chromium's own audit calls good.
+    // Limit of a good layout shift in Lighthouse.
     if (shift > 0.1) jumpy.push(`${name}: ${shift.toFixed(3)}`);
   }
   await page.context().close();
   assert.deepEqual(jumpy, []);
 });
 
-test("forced colours and a width of 4,000 px lose no content", async () => {
+test("pages do not overflow with forced colours and at 3,840 px, and the focus is visible with forced colours", async () => {
   for (const [look, settings] of [["forced", { forcedColors: "active", scheme: "dark" }], ["4k", { width: 3840, height: 2160 }]]) {
     const page = await fixture.open(settings);
     const wide = [];
     for (const [name, path] of pages) {
       await open(page, name, path);
-      wide.push(...(await tooWide(page)).map((what) => `${name}: ${what}`));
-      await page.screenshot({ path: join(pictures, `${name}-${look}.png`) });
+      wide.push(...(await findOverflow(page)).map((what) => `${name}: ${what}`));
+      await page.screenshot({ path: join(screenshots, `${name}-${look}.png`) });
     }
     assert.deepEqual(wide, []);
     if (look === "forced") {
-      // A button that is pressed, and the focus, must be seen without colours of ours.
+      // With forced colours, the focus must be visible without colours of the style sheet.
       await page.goto("/");
       await page.getByTestId("new-scenario").focus();
       const outline = await page.getByTestId("new-scenario").evaluate((element) => getComputedStyle(element).outlineStyle);
@@ -125,38 +125,38 @@ test("forced colours and a width of 4,000 px lose no content", async () => {
   }
 });
 
-/** Nothing on any page is wider than the page. */
-async function fits(width, height) {
+/** Asserts that no page overflows at this size. */
+async function checkOverflow(width, height) {
   const page = await fixture.open({ width, height });
   const wide = [];
   for (const [name, path] of pages) {
     await open(page, name, path);
-    wide.push(...(await tooWide(page)).map((what) => `${name}: ${what}`));
+    wide.push(...(await findOverflow(page)).map((what) => `${name}: ${what}`));
   }
   await page.context().close();
   assert.deepEqual(wide, []);
 }
 
-test("usable at 320 px", () => fits(320, 640));
-test("usable at 600 px", () => fits(600, 800));
-test("usable at 768 px", () => fits(768, 1024));
-test("usable at 1024 px", () => fits(1024, 768));
+test("usable at 320 px", () => checkOverflow(320, 640));
+test("usable at 600 px", () => checkOverflow(600, 800));
+test("usable at 768 px", () => checkOverflow(768, 1024));
+test("usable at 1024 px", () => checkOverflow(1024, 768));
 
 test("the charts are reachable by keyboard", async () => {
   const page = await fixture.open();
   await page.goto("/");
   await page.getByTestId("gallery-llama-2-7b-long-documents").waitFor();
   await page.keyboard.press("Tab");
-  assert.match(await page.evaluate(() => document.activeElement.textContent), /skip/i, "the first stop skips the bar");
+  assert.match(await page.evaluate(() => document.activeElement.textContent), /skip/i, "the first Tab stop skips the header");
   await tabTo(page, "gallery-llama-2-7b-long-documents");
   await page.keyboard.press("Enter");
-  await settled(page);
+  await waitForPlanning(page);
   await tabTo(page, "gantt-1f1b");
   const outline = await page.evaluate(() => {
     const style = getComputedStyle(document.activeElement);
     return style.outlineStyle !== "none" || style.boxShadow !== "none";
   });
-  assert.ok(outline, "the focus is seen");
+  assert.ok(outline, "the focus is visible");
   await page.keyboard.press("ArrowRight");
   await page.getByTestId("selection").getByText(/rank \d+/i).first().waitFor();
   await page.keyboard.press("?");
@@ -167,13 +167,13 @@ test("the charts are reachable by keyboard", async () => {
   await page.context().close();
 });
 
-/** Presses Tab until the element of that test id has the focus. */
+/** Presses Tab until the element with this test id has the focus. */
 async function tabTo(page, id) {
   for (let presses = 0; presses < 250; presses += 1) {
     if ((await page.evaluate(() => document.activeElement?.dataset?.testid)) === id) return;
     await page.keyboard.press("Tab");
   }
-  assert.fail(`${id} is not reached by 250 presses of Tab`);
+  assert.fail(`${id} is not reached with 250 presses of Tab`);
 }
 
 test("the theme is stored", async () => {
@@ -197,7 +197,7 @@ test("the numbers of a chart are available as a table", async () => {
   const figure = page.locator("figure.gantt").first();
   await figure.locator("details summary").first().click();
   await figure.locator("details tbody tr").nth(5).waitFor();
-  const painted = (await shown(gantt(page, "1f1b"))).spans;
+  const painted = (await readWindow(gantt(page, "1f1b"))).spans;
   assert.ok(painted > 0);
   await page.context().close();
 });

@@ -1,8 +1,8 @@
-// Predictions compared with measurements: the accuracy page, and the accuracy of a device in the cluster editor.
+// Predictions compared with measurements: the accuracy page, and the source of device figures in the editor.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { serious } from "./axe.mjs";
-import { expectNoFaults, tooWide } from "./browser.mjs";
+import { findSeriousViolations } from "./axe.mjs";
+import { expectNoFaults, findOverflow } from "./browser.mjs";
 import { field, openReady, reveal, setNumber } from "./explore.mjs";
 import { useFixture } from "./fixture.mjs";
 
@@ -13,16 +13,16 @@ const fixture = useFixture(async ({ server }) => {
 
 const chart = (page) => page.getByTestId("agreement");
 const row = (page, id) => page.getByTestId("accuracy-sets").locator(`tr[data-set="${id}"]`);
-/** Sets whose points share a unit; the others have a table in the place of the chart. */
-const drawn = () => sets.filter(({ unit }) => unit !== "mixed");
+/** Returns the sets whose points have one unit. The others have a table instead of a chart. */
+const setsWithChart = () => sets.filter(({ unit }) => unit !== "mixed");
 
-/** The points that the chart has drawn, without the line of equality and its band. */
-async function points(page) {
+/** Returns the number of points in the chart, without the line of equality and its band. */
+async function countPoints(page) {
   await chart(page).locator(".main-svg").first().waitFor();
   return chart(page).locator(".scatterlayer .trace .points path").count();
 }
 
-test("every set is in the table, with text for a met or missed goal", async () => {
+test("the table contains every set and states whether its goal is met", async () => {
   const page = await fixture.open();
   await page.goto("/");
   await page.locator("header").getByRole("link", { name: "Accuracy", exact: true }).click();
@@ -39,12 +39,12 @@ test("every set is in the table, with text for a met or missed goal", async () =
   await page.context().close();
 });
 
-test("choosing a set changes the chart and the address, by keyboard too", async () => {
+test("selecting a set by keyboard changes the chart and the address", async () => {
   const page = await fixture.open();
   await page.goto("/accuracy");
-  const [first, second] = drawn();
+  const [first, second] = setsWithChart();
   assert.equal(await chart(page).getAttribute("data-set"), first.id);
-  assert.equal(await points(page), first.points.length);
+  assert.equal(await countPoints(page), first.points.length);
   await row(page, second.id).getByRole("link").focus();
   await page.keyboard.press("Enter");
   await page.locator(`[data-testid="agreement"][data-set="${second.id}"]`).waitFor();
@@ -61,11 +61,11 @@ test("choosing a set changes the chart and the address, by keyboard too", async 
   await page.context().close();
 });
 
-test("a link opens its set, and the pointer names the configuration", async () => {
+test("a link opens its set, and hovering over a point shows its configuration", async () => {
   const page = await fixture.open({ scheme: "dark" });
-  const set = drawn().findLast(({ points }) => points.length < 100 && points[0].label);
+  const set = setsWithChart().findLast(({ points }) => points.length < 100 && points[0].label);
   await page.goto(`/accuracy?set=${set.id}`);
-  assert.equal(await points(page), set.points.length);
+  assert.equal(await countPoints(page), set.points.length);
   assert.equal(await row(page, set.id).getByRole("link").getAttribute("aria-current"), "true");
   const point = chart(page).locator(".scatterlayer .trace .points path").first();
   await point.scrollIntoViewIfNeeded();
@@ -82,7 +82,7 @@ test("a link opens its set, and the pointer names the configuration", async () =
   await page.context().close();
 });
 
-test("filters select rows with their errors, and the errors have an axis", async () => {
+test("filters select rows and their mean error, and errors are drawn over a property", async () => {
   const page = await fixture.open();
   const set = sets.find(({ id }) => id === "ultrascale_h100");
   const property = set.properties.indexOf("TP");
@@ -125,7 +125,7 @@ test("an unknown set has an error message", async () => {
   await page.context().close();
 });
 
-test("without measurements the page describes how to create them", async () => {
+test("without measurements, the page describes how to create them", async () => {
   const page = await fixture.open();
   await page.route("**/api/v1/accuracy", (route) => route.fulfill({ json: { engine: "", sets: [] } }));
   await page.goto("/accuracy");
@@ -135,17 +135,17 @@ test("without measurements the page describes how to create them", async () => {
 });
 
 for (const scheme of ["light", "dark"]) {
-  test(`axe finds nothing serious, nothing is wider than a narrow page, ${scheme}`, async () => {
+  test(`sets have no serious accessibility violation and no overflow, ${scheme}`, async () => {
     const found = [];
     for (const width of [1440, 320]) {
       const page = await fixture.open({ scheme, width });
       for (const { id } of sets) {
         await page.goto(`/accuracy?set=${id}`);
         await page.getByTestId("accuracy-detail").waitFor();
-        found.push(...(await tooWide(page)).map((what) => `${id} at ${width}: ${what}`));
+        found.push(...(await findOverflow(page)).map((what) => `${id} at ${width}: ${what}`));
       }
       await page.waitForLoadState("networkidle");
-      found.push(...(await serious(page)));
+      found.push(...(await findSeriousViolations(page)));
       expectNoFaults(page);
       await page.context().close();
     }

@@ -1,20 +1,20 @@
-// Accessibility violations that axe reports for a page.
+// Accessibility rules that a page violates, as axe reports them.
 import { createRequire } from "node:module";
 
 const source = createRequire(import.meta.url)("axe-core").source;
 
-/** One line for every rule that is broken: its name, the first places, and what is wrong there. */
-export const violations = async (page) => (await found(page)).map(({ line }) => line);
+/** Returns one line for each violated rule: name, up to four elements, messages. */
+export const findViolations = async (page) => (await runAxe(page)).map(({ line }) => line);
 
-/** Those of them that are serious or critical. */
-export const serious = async (page) =>
-  (await found(page)).filter(({ impact }) => impact === "serious" || impact === "critical").map(({ line }) => line);
+/** Returns the violations that are serious or critical. */
+export const findSeriousViolations = async (page) =>
+  (await runAxe(page)).filter(({ impact }) => impact === "serious" || impact === "critical").map(({ line }) => line);
 
-async function found(page) {
+async function runAxe(page) {
   await page.evaluate(source);
   return page.evaluate(async () => {
     const { violations } = await window.axe.run(document, { resultTypes: ["violations"] });
-    const place = (node) => `${node.target} ${node.any.map((check) => check.message).join("; ")}`;
-    return violations.map(({ id, impact, nodes }) => ({ impact, line: `${id}: ${nodes.slice(0, 4).map(place).join(" | ")}` }));
+    const describe = (node) => `${node.target} ${node.any.map((check) => check.message).join("; ")}`;
+    return violations.map(({ id, impact, nodes }) => ({ impact, line: `${id}: ${nodes.slice(0, 4).map(describe).join(" | ")}` }));
   });
 }

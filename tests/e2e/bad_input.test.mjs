@@ -1,8 +1,8 @@
-// Invalid input: an error at the field, nothing stored, no input lost.
+// Invalid input: the error is at the field, nothing is stored, and no input is lost.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { expectNoFaults } from "./browser.mjs";
-import { errorAt, field, openReady, ranking, setNumber, settled, status } from "./explore.mjs";
+import { errorAt, field, openReady, readRanking, setNumber, status, waitForPlanning } from "./explore.mjs";
 import { useFixture } from "./fixture.mjs";
 
 let page;
@@ -24,8 +24,8 @@ const cases = [
 ];
 
 for (const [name, pointer, value, message] of cases) {
-  test(`${name}: said at the field, the last answer stays`, async () => {
-    const answer = await ranking(page);
+  test(`${name}: the field shows an error, and the last result stays`, async () => {
+    const answer = await readRanking(page);
     const address = page.url();
     const good = await field(page, pointer).inputValue();
     await setNumber(page, pointer, value);
@@ -33,28 +33,28 @@ for (const [name, pointer, value, message] of cases) {
     await error.waitFor();
     assert.match(await error.innerText(), message);
     assert.equal(await field(page, pointer).getAttribute("aria-invalid"), "true");
-    assert.equal(await field(page, pointer).inputValue(), String(value), "what was typed stays");
-    assert.deepEqual(await ranking(page), answer, "the last answer stays");
-    assert.equal(page.url(), address, "the address bar still names a scenario that exists");
+    assert.equal(await field(page, pointer).inputValue(), String(value), "the input stays");
+    assert.deepEqual(await readRanking(page), answer, "the last result stays");
+    assert.equal(page.url(), address, "the address is that of a stored scenario");
     await field(page, pointer).fill(good);
     await error.waitFor({ state: "detached" });
-    await settled(page);
-    assert.deepEqual(await ranking(page), answer, "the same question has the same answer");
+    await waitForPlanning(page);
+    assert.deepEqual(await readRanking(page), answer, "the same scenario has the same result");
   });
 }
 
-test("letters in a number field and an empty field have different errors", async () => {
+test("an empty number field has an error, and the results are marked as outdated", async () => {
   const nodes = field(page, "/cluster/nodes");
   const good = await nodes.inputValue();
   await nodes.fill("");
   await errorAt(page, "/cluster/nodes").waitFor();
-  // Nothing is sent: the state is that of the field, and the results of the last valid scenario are marked.
+  // No request is sent. The status shows the error of the field, and the results of the last valid scenario are marked as outdated.
   await page.locator('[data-testid="plan-status"][data-state="error"]').waitFor();
   assert.match(await status(page).innerText(), /^1 field is wrong; .* The results are outdated/);
   await page.locator('.results[data-outdated="true"]').waitFor();
   await nodes.fill(good);
   await errorAt(page, "/cluster/nodes").waitFor({ state: "detached" });
-  await settled(page);
+  await waitForPlanning(page);
 });
 
 test("a reserve as large as the device memory is rejected with the valid range", async () => {
@@ -65,35 +65,35 @@ test("a reserve as large as the device memory is rejected with the valid range",
   assert.match(await error.innerText(), /90 GiB is out of range: 0 to less than the device's memory of 80 GiB/);
   await setNumber(page, "/training/memory_reserve_gib", good);
   await error.waitFor({ state: "detached" });
-  await settled(page);
+  await waitForPlanning(page);
 });
 
-test("several wrong fields are all named", async () => {
+test("each of several invalid fields has an error", async () => {
   await setNumber(page, "/cluster/nodes", 0);
   await setNumber(page, "/workload/global_batch", 0);
   await errorAt(page, "/cluster/nodes").waitFor();
   await errorAt(page, "/workload/global_batch").waitFor();
   await setNumber(page, "/cluster/nodes", 4);
   await setNumber(page, "/workload/global_batch", 128);
-  await settled(page);
+  await waitForPlanning(page);
 });
 
 const uploads = [
   ["an empty file", "empty.csv", "", /empty/i],
-  ["a text", "poem.txt", "two roads diverged\nin a yellow wood\n", /no number|not.*number|no length/i],
+  ["text without numbers", "poem.txt", "two roads diverged\nin a yellow wood\n", /no number|not.*number|no length/i],
   ["a negative length", "negative.txt", "512\n-4\n1024\n", /(^|\s)-4\b|line 2|row 2|negative/i],
   ["a zero length", "zero.txt", "512\n0\n1024\n", /zero|line 2|row 2/i],
-  ["a picture with a false name", "lengths.json", "\u0089PNG\r\n\u001a\n", /PNG/],
+  ["an image with the extension .json", "lengths.json", "\u0089PNG\r\n\u001a\n", /PNG/],
 ];
 
 for (const [name, file, content, message] of uploads) {
-  test(`upload of ${name}: refused with the reason, nothing stored`, async () => {
+  test(`an upload of ${name} is rejected with the reason and not stored`, async () => {
     const before = (await fixture.server.get("/datasets")).datasets.length;
-    const answer = await ranking(page);
+    const answer = await readRanking(page);
     await page.getByTestId("upload").setInputFiles({ name: file, mimeType: "text/plain", buffer: Buffer.from(content, "latin1") });
     await page.locator("main").getByText(message).first().waitFor();
     assert.equal((await fixture.server.get("/datasets")).datasets.length, before);
-    assert.deepEqual(await ranking(page), answer);
+    assert.deepEqual(await readRanking(page), answer);
   });
 }
 
@@ -107,25 +107,25 @@ test("a file name is shown, never run", async () => {
   assert.equal(await page.locator('img[src="x"]').count(), 0);
 });
 
-test("a model that cannot fit has a result with the binding constraint", async () => {
+test("a model that does not fit has a result with the binding constraint", async () => {
   await openReady(page, "gpt-3-175b-uniform");
   await setNumber(page, "/layout/tensor", "");
   await setNumber(page, "/layout/pipeline", "");
   await setNumber(page, "/cluster/nodes", 1);
-  await settled(page, ["infeasible"]);
-  const rows = await ranking(page);
+  await waitForPlanning(page, ["infeasible"]);
+  const rows = await readRanking(page);
   for (const cells of Object.values(rows)) assert.match(cells.binding, /GiB/);
-  // The nearest miss is shown rank by rank and term by term, and its fullest rank needs more than the limit.
+  // The card shows the nearest miss by rank and by term of memory. The rank with the highest memory need is above the limit.
   const card = page.getByTestId("card-peak");
   await card.getByRole("heading", { name: "Memory of the nearest miss" }).waitFor();
   assert.match(await card.getByTestId("peak-caption").innerText(), /^Rank \d+ needs most: .*\sGiB without the reserve/s);
   await card.getByTestId("peak-remedy").waitFor();
   await card.locator("details summary").first().click();
   const sums = await card.getByTestId("peak-ranks").locator("[data-sum]").evaluateAll((cells) => cells.map((cell) => Number(cell.dataset.sum)));
-  assert.ok(Math.max(...sums) > 76, `${sums} of 76 GiB: 80 GiB less the reserve of 4 GiB`);
+  assert.ok(Math.max(...sums) > 76, `${sums} GiB, limit 76 GiB: 80 GiB minus the reserve of 4 GiB`);
 });
 
-test("unknown pages have an error message", async () => {
+test("a link to an unknown scenario has an error message", async () => {
   for (const [path, message] of [
     ["/s/aaaaaaaaaa", /no scenario|not found|unknown|does not exist|no such/i],
     ["/s/abc", /10|ten|short/i],

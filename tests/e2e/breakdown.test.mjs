@@ -1,25 +1,25 @@
-// Time and memory of the ranks: legends, bars, and tables that agree with the outcome.
+// Time and memory by rank: legends, bars, and tables whose values equal the outcome.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { expectNoFaults } from "./browser.mjs";
-import { openReady, settled, stored } from "./explore.mjs";
+import { fetchScenario, openReady, waitForPlanning } from "./explore.mjs";
 import { useFixture } from "./fixture.mjs";
 
 let page, outcome;
 const fixture = useFixture(async ({ open, server }) => {
   page = await open();
   await openReady(page, "llama-2-7b-long-documents");
-  ({ outcome } = await stored(page, server));
+  ({ outcome } = await fetchScenario(page, server));
 });
 
 const planned = () => outcome.results.filter(({ answer }) => answer.status === "planned");
-const legend = (card) => card.locator(".chart-legend li").allInnerTexts();
-const sums = (table) => table.locator("[data-sum]").evaluateAll((cells) => cells.map((cell) => Number(cell.dataset.sum)));
+const readLegend = (card) => card.locator(".chart-legend li").allInnerTexts();
+const readSums = (table) => table.locator("[data-sum]").evaluateAll((cells) => cells.map((cell) => Number(cell.dataset.sum)));
 
-/** The bars of each part, once all are there. */
-async function bars(card, parts, rows) {
+/** Waits until the chart has `parts` traces with `rows` bars each, and returns the number of traces. */
+async function waitForBars(card, parts, rows) {
   await card.scrollIntoViewIfNeeded();
-  const drawn = card.locator(".barlayer .trace");
+  const traces = card.locator(".barlayer .trace");
   await card.page().waitForFunction(
     ([id, parts, rows]) => {
       const traces = [...document.querySelectorAll(`[data-testid="${id}"] .barlayer .trace`)];
@@ -27,15 +27,15 @@ async function bars(card, parts, rows) {
     },
     [await card.getAttribute("data-testid"), parts, rows],
   );
-  return drawn.count();
+  return traces.count();
 }
 
-const close = (is, should, what) => assert.ok(Math.abs(is - should) <= 1e-3 * should, `${what}: ${is} instead of ${should}`);
+const assertClose = (actual, expected, what) => assert.ok(Math.abs(actual - expected) <= 1e-3 * expected, `${what}: ${actual} instead of ${expected}`);
 
 test("the time of every rank adds up to the iteration", async () => {
   const card = page.getByTestId("card-time");
   const [first] = planned();
-  assert.deepEqual(await legend(card), [
+  assert.deepEqual(await readLegend(card), [
     "computation",
     "recomputed",
     "exposed communication (TP, CP, EP, sends)",
@@ -43,26 +43,26 @@ test("the time of every rank adds up to the iteration", async () => {
     "optimizer",
     "bubble",
   ]);
-  await bars(card, 6, first.answer.ranks.length);
+  await waitForBars(card, 6, first.answer.ranks.length);
   await card.locator("details summary").first().click();
-  const ranks = await sums(card.getByTestId("time-ranks"));
+  const ranks = await readSums(card.getByTestId("time-ranks"));
   assert.equal(ranks.length, first.answer.layout.pipeline);
-  for (const [rank, sum] of ranks.entries()) close(sum, first.answer.metrics.iteration_s, `rank ${rank}`);
-  const planners = await sums(card.getByTestId("time-planners"));
+  for (const [rank, sum] of ranks.entries()) assertClose(sum, first.answer.metrics.iteration_s, `rank ${rank}`);
+  const planners = await readSums(card.getByTestId("time-planners"));
   assert.equal(planners.length, planned().length);
-  for (const [index, { planner, answer }] of planned().entries()) close(planners[index], answer.metrics.iteration_s, planner);
+  for (const [index, { planner, answer }] of planned().entries()) assertClose(planners[index], answer.metrics.iteration_s, planner);
   assert.equal(await card.getByTestId("time-stages").locator("tbody tr").count(), first.answer.stages.length);
 });
 
 test("bars show ranks or planners, for the selected plan", async () => {
   const card = page.getByTestId("card-time");
   await card.getByRole("radio", { name: "By planner" }).check();
-  await bars(card, 6, planned().length);
+  await waitForBars(card, 6, planned().length);
   await card.getByRole("radio", { name: "By rank" }).check();
   const last = planned().at(-1);
   await page.getByTestId("ranking").locator(`tr[data-planner="${last.planner}"] .row-button`).click();
   await card.getByText(last.title).waitFor();
-  await bars(card, 6, last.answer.ranks.length);
+  await waitForBars(card, 6, last.answer.ranks.length);
   const bar = card.locator(".barlayer .trace .point").first();
   await bar.scrollIntoViewIfNeeded();
   const box = await bar.boundingBox();
@@ -72,23 +72,23 @@ test("bars show ranks or planners, for the selected plan", async () => {
   assert.match(await hover.textContent(), /^rank 0: computation.*\d\s(m?s), [\d.]+\s%/);
 });
 
-test("memory at the peak adds up to the peak and ends before the limit", async () => {
+test("the parts of the peak memory add up to the peak of the plan", async () => {
   const card = page.getByTestId("card-peak");
   const last = planned().at(-1);
-  const names = await legend(card);
+  const names = await readLegend(card);
   assert.deepEqual(names.slice(0, 5), ["weights", "gradients", "optimizer", "activations", "temporary"]);
   const limit = last.answer.metrics.memory_limit_gib;
   assert.match(names[5], new RegExp(`^limit: device memory less reserve, ${limit.toFixed(1)}`));
-  await bars(card, 5, last.answer.ranks.length);
+  await waitForBars(card, 5, last.answer.ranks.length);
   assert.match(await card.getByTestId("peak-caption").innerText(), /^Rank \d+ .*\sGiB without the reserve at .* in flight\. The largest part is [a-z]+/s);
   await card.locator("details summary").first().click();
-  const ranks = await sums(card.getByTestId("peak-ranks"));
+  const ranks = await readSums(card.getByTestId("peak-ranks"));
   assert.equal(ranks.length, last.answer.ranks.length);
-  close(Math.max(...ranks), last.answer.metrics.peak_memory_gib, "the fullest rank, the reserve not counted as in the ranked table");
+  assertClose(Math.max(...ranks), last.answer.metrics.peak_memory_gib, "the highest rank, without the reserve, as in the table of plans");
   expectNoFaults(page);
 });
 
-test("an outcome of an old engine without breakdowns can be computed again", async () => {
+test("an outcome of an older engine without breakdowns can be computed again", async () => {
   const old = await fixture.open();
   await old.route("**/api/v1/scenarios/*/outcome", async (route) => {
     const response = await route.fetch();
@@ -97,7 +97,7 @@ test("an outcome of an old engine without breakdowns can be computed again", asy
     await route.fulfill({ response, json: body });
   });
   await old.goto(new URL(page.url()).pathname);
-  await settled(old);
+  await waitForPlanning(old);
   await old.getByTestId("card-time").getByTestId("no-breakdown").getByRole("button").waitFor();
   await old.getByTestId("card-peak").getByTestId("no-breakdown").waitFor();
   assert.equal(await old.locator(".chart-stacked").count(), 0);

@@ -1,14 +1,14 @@
-// Lists of stored objects and links: search, tags, names, pins, deletion and undo, pages, files, pictures, all forms of links.
+// Lists of stored objects, and links: search, tags, names, pins, deletion and undo, pages, exported files, all forms of links.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { deflateRawSync } from "node:zlib";
-import { serious } from "./axe.mjs";
-import { expectNoFaults, openPage, tooWide } from "./browser.mjs";
-import { field, gantt, setNumber, settled, shown } from "./explore.mjs";
+import { findSeriousViolations } from "./axe.mjs";
+import { expectNoFaults, findOverflow, openPage } from "./browser.mjs";
+import { field, gantt, readWindow, setNumber, waitForPlanning } from "./explore.mjs";
 import { root, startServer } from "./server.mjs";
-import { pictures, useFixture } from "./fixture.mjs";
+import { screenshots, useFixture } from "./fixture.mjs";
 
 const example = JSON.parse(readFileSync(join(root, "examples/llama-2-7b-long-documents.json"), "utf8"));
 const { links } = JSON.parse(readFileSync(join(root, "tests/e2e/fixtures/links.json"), "utf8"));
@@ -22,15 +22,15 @@ const send = async (method, path, body, type = "application/json") => {
   const response = await fetch(`${fixture.server.url}/api/v1${path}`, { method, body, headers: { "content-type": type } });
   return { status: response.status, body: response.status === 204 ? null : await response.json() };
 };
-const put = async (scenario) => (await send("PUT", "/scenarios", JSON.stringify(scenario))).body;
-const keep = async (title, seed) => {
-  const stored = await put({ ...example, title, seed });
+const storeScenario = async (scenario) => (await send("PUT", "/scenarios", JSON.stringify(scenario))).body;
+const saveScenario = async (title, seed) => {
+  const stored = await storeScenario({ ...example, title, seed });
   await send("POST", `/scenarios/${stored.id}/keep`, "");
   return stored;
 };
 const rows = (list) => page.getByTestId(list).locator("tbody tr[data-id]");
-const names = (list) => page.getByTestId(list).locator("tbody tr[data-id] .name").allInnerTexts();
-const eventually = async (read, wanted, what) => {
+const readNames = (list) => page.getByTestId(list).locator("tbody tr[data-id] .name").allInnerTexts();
+const waitForEqual = async (read, wanted, what) => {
   const end = Date.now() + 10_000;
   for (;;) {
     const found = await read();
@@ -52,9 +52,9 @@ test("an empty list describes the next step", async () => {
 });
 
 test("scenarios are found by text and tags, renamed, annotated and pinned", async () => {
-  for (const [title, seed] of [["Alpha 100%", 901], ["Beta a_b", 902], ["Gamma <img src=x onerror=alert(1)>", 903]]) await keep(title, seed);
+  for (const [title, seed] of [["Alpha 100%", 901], ["Beta a_b", 902], ["Gamma <img src=x onerror=alert(1)>", 903]]) await saveScenario(title, seed);
   await page.goto("/scenarios");
-  await eventually(() => names("scenarios"), ["Gamma <img src=x onerror=alert(1)>", "Beta a_b", "Alpha 100%"], "newest first");
+  await waitForEqual(() => readNames("scenarios"), ["Gamma <img src=x onerror=alert(1)>", "Beta a_b", "Alpha 100%"], "newest first");
 
   await page.getByRole("button", { name: "Edit Beta a_b" }).click();
   await page.getByLabel("Name", { exact: true }).fill("Beta renamed");
@@ -63,25 +63,25 @@ test("scenarios are found by text and tags, renamed, annotated and pinned", asyn
   await page.getByRole("button", { name: "Save", exact: true }).click();
   await page.getByRole("link", { name: "Beta renamed" }).waitFor();
   await page.getByRole("button", { name: "Pin Alpha 100%" }).click();
-  await eventually(() => names("scenarios"), ["Alpha 100%", "Gamma <img src=x onerror=alert(1)>", "Beta renamed"], "pinned first");
+  await waitForEqual(() => readNames("scenarios"), ["Alpha 100%", "Gamma <img src=x onerror=alert(1)>", "Beta renamed"], "pinned first");
 
   await page.getByTestId("scenarios-search").fill("100%");
-  await eventually(() => names("scenarios"), ["Alpha 100%"], "signs of patterns are letters");
-  assert.equal(new URL(page.url()).search, "?q=100%25", "what is asked for stands in the address");
+  await waitForEqual(() => readNames("scenarios"), ["Alpha 100%"], "wildcards have no special meaning");
+  assert.equal(new URL(page.url()).search, "?q=100%25", "the query is in the address");
   await page.getByTestId("scenarios-search").fill("slow LLAMA");
-  await eventually(() => names("scenarios"), ["Beta renamed"], "every word counts, notes among what is searched");
+  await waitForEqual(() => readNames("scenarios"), ["Beta renamed"], "every word must match, and notes are searched");
   await page.getByTestId("scenarios-search").fill("");
-  await eventually(() => rows("scenarios").count(), 3, "all");
+  await waitForEqual(() => rows("scenarios").count(), 3, "all");
   await page.getByTestId("scenarios-tags").getByRole("button", { name: "lab" }).click();
-  await eventually(() => names("scenarios"), ["Beta renamed"], "by tag");
+  await waitForEqual(() => readNames("scenarios"), ["Beta renamed"], "by tag");
   await page.goBack();
-  await eventually(() => rows("scenarios").count(), 3, "back");
+  await waitForEqual(() => rows("scenarios").count(), 3, "back");
   await page.goForward();
-  await eventually(() => names("scenarios"), ["Beta renamed"], "forward");
+  await waitForEqual(() => readNames("scenarios"), ["Beta renamed"], "forward");
   await page.goto("/scenarios?sort=name");
-  await eventually(() => names("scenarios"), ["Alpha 100%", "Beta renamed", "Gamma <img src=x onerror=alert(1)>"], "by name");
+  await waitForEqual(() => readNames("scenarios"), ["Alpha 100%", "Beta renamed", "Gamma <img src=x onerror=alert(1)>"], "by name");
   await page.getByRole("button", { name: "Name", exact: true }).click();
-  await eventually(() => names("scenarios"), ["Alpha 100%", "Gamma <img src=x onerror=alert(1)>", "Beta renamed"], "the other way round");
+  await waitForEqual(() => readNames("scenarios"), ["Alpha 100%", "Gamma <img src=x onerror=alert(1)>", "Beta renamed"], "descending");
   assert.equal(await page.locator("th[aria-sort=descending]").innerText(), "Name ▼");
   assert.equal(await page.locator('img[src="x"]').count(), 0);
   await page.goto("/");
@@ -89,49 +89,49 @@ test("scenarios are found by text and tags, renamed, annotated and pinned", asyn
   assert.match(await page.getByTestId("last-saved").locator("li").first().innerText(), /★.*Alpha 100%/s);
 });
 
-test("a deletion is undone at once, in the list of deleted objects, and from the link", async () => {
+test("a deleted scenario can be restored by undo, in the list of deleted objects, and from its link", async () => {
   const stored = (await fixture.server.get("/scenarios?q=Alpha")).scenarios[0];
   await page.goto("/scenarios");
   await page.getByRole("button", { name: "Delete Alpha 100%" }).click();
   await page.getByRole("link", { name: "Alpha 100%" }).waitFor({ state: "detached" });
   const total = async () => Number((await page.getByTestId("scenarios-total").innerText()).match(/^\d+/)[0]);
-  await eventually(total, await rows("scenarios").count(), "the total does not count what is deleted");
-  assert.notEqual(await page.evaluate(() => document.activeElement.tagName), "BODY", "the focus moves to a neighbour");
+  await waitForEqual(total, await rows("scenarios").count(), "the total excludes the deleted scenario");
+  assert.notEqual(await page.evaluate(() => document.activeElement.tagName), "BODY", "the focus moves to another row");
   await page.getByRole("button", { name: "Undo" }).click();
   await page.getByRole("link", { name: "Alpha 100%" }).waitFor();
-  await eventually(() => page.evaluate(() => document.activeElement.closest("tr")?.dataset.id), stored.id, "the focus is on the restored row");
+  await waitForEqual(() => page.evaluate(() => document.activeElement.closest("tr")?.dataset.id), stored.id, "the focus is on the restored row");
 
   await page.getByRole("button", { name: "Delete Alpha 100%" }).click();
   await page.getByRole("link", { name: "Alpha 100%" }).waitFor({ state: "detached" });
   await page.goto("/scenarios?deleted=true");
-  await eventually(async () => (await fixture.server.get("/scenarios?q=Alpha")).total, 0, "deleted though the page was left at once");
+  await waitForEqual(async () => (await fixture.server.get("/scenarios?q=Alpha")).total, 0, "the deletion is stored although the page was left at once");
   await page.reload();
   await page.getByRole("button", { name: "Restore Alpha 100%" }).click();
-  await eventually(() => rows("scenarios").count(), 0, "nothing deleted is left");
+  await waitForEqual(() => rows("scenarios").count(), 0, "no deleted scenario is left");
   assert.equal((await fixture.server.get("/scenarios?q=Alpha")).total, 1);
 
   await send("DELETE", `/scenarios/${stored.id}`);
   await page.goto(`/s/${stored.short}`);
   await page.getByText("This scenario was deleted").waitFor();
   assert.match(await page.getByTestId("deleted-when").innerText(), /deleted on 20\d\d-\d\d-\d\d \d\d:\d\d UTC/);
-  await page.screenshot({ path: join(pictures, "deleted-1440-light.png") });
+  await page.screenshot({ path: join(screenshots, "deleted-1440-light.png") });
   await page.getByTestId("restore").click();
-  await settled(page);
+  await waitForPlanning(page);
   assert.equal(await page.getByTestId("title").inputValue(), "Alpha 100%");
 });
 
-test("long lists have pages in the browser history", async () => {
+test("pages of a long list are in the browser history", async () => {
   for (let number = 0; number < 60; number += 1) await send("POST", "/runs", JSON.stringify({ name: `run ${String(number).padStart(2, "0")}` }));
   await page.goto("/runs?sort=name");
-  await eventually(() => rows("runs").count(), 50, "a page");
+  await waitForEqual(() => rows("runs").count(), 50, "first page");
   assert.match(await page.getByTestId("runs-pager").innerText(), /1 to 50 of 60/);
   await page.getByTestId("runs-pager").getByRole("button", { name: "Next" }).click();
-  await eventually(() => rows("runs").count(), 10, "the rest");
+  await waitForEqual(() => rows("runs").count(), 10, "second page");
   assert.match(await page.getByTestId("runs-pager").innerText(), /51 to 60 of 60/);
   await page.reload();
-  await eventually(() => rows("runs").count(), 10, "the address says which page");
+  await waitForEqual(() => rows("runs").count(), 10, "a reload shows the same page");
   await page.goBack();
-  await eventually(() => rows("runs").count(), 50, "back");
+  await waitForEqual(() => rows("runs").count(), 50, "back");
   await page.getByTestId("runs-state").selectOption("ended");
   await page.getByText("Nothing matches.").waitFor();
 });
@@ -141,14 +141,14 @@ test("plans of all scenarios are listed with links to their pages", async () => 
   await rows("plans").first().waitFor();
   const count = await rows("plans").count();
   await page.getByTestId("plans-planner").selectOption("1f1b");
-  await eventually(async () => (await rows("plans").count()) < count, true, "one planner's");
+  await waitForEqual(async () => (await rows("plans").count()) < count, true, "plans of one planner");
   await page.getByTestId("plans").getByRole("link").first().click();
-  await settled(page);
+  await waitForPlanning(page);
   assert.match(page.url(), /#p=1f1b/);
 });
 
-test("an ambiguous link shows its scenarios for selection", async () => {
-  // No two identifiers meet in ten characters by chance, so the answer is the test's.
+test("an ambiguous link lists its scenarios for selection", async () => {
+  // The test supplies the response, because no two real identifiers have the same first ten characters.
   await page.route("**/api/v1/scenarios/qqqqqqqqqq", (route) =>
     route.fulfill({
       status: 300,
@@ -167,49 +167,49 @@ test("an ambiguous link shows its scenarios for selection", async () => {
   await candidates.first().waitFor();
   assert.deepEqual(await candidates.allInnerTexts(), ["Candidate a <b>", "Candidate b <b>"]);
   assert.equal(await candidates.nth(1).getAttribute("href"), `/s/${"q".repeat(15)}b`);
-  await page.screenshot({ path: join(pictures, "chooser-1440-light.png") });
+  await page.screenshot({ path: join(screenshots, "chooser-1440-light.png") });
   await page.unroute("**/api/v1/scenarios/qqqqqqqqqq");
 });
 
 test("unreadable parts of a view in a link are ignored with a notice", async () => {
-  const stored = await put(example);
+  const stored = await storeScenario(example);
   await page.goto("about:blank");
   await page.goto(`/s/${stored.short}#i=1&t=9..1&sel=r999&future=1&p=interleaved`);
-  await settled(page);
+  await waitForPlanning(page);
   assert.match(await page.getByTestId("link-status").innerText(), /left out: t, sel, future/);
   assert.match(page.url(), /#i=1&p=interleaved$/);
   await page.goto("about:blank");
   await page.goto(`/s/${stored.short}#${"x".repeat(100_000)}`);
-  await settled(page);
+  await waitForPlanning(page);
   assert.match(await page.getByTestId("link-status").innerText(), /longer than any view/);
 
   await page.goto("about:blank");
   await page.goto(`/s/${stored.short}#p=1f1b&sel=r1.s1.mb0.B`);
-  await settled(page);
+  await waitForPlanning(page);
   assert.equal((await page.getByTestId("link-status").innerText()).trim(), "");
   await page.getByTestId("selection").getByText(/backward of microbatch 0/i).first().waitFor();
-  assert.match(page.url(), /sel=r1\.s1\.mb0\.B/, "the selection stands in the address");
+  assert.match(page.url(), /sel=r1\.s1\.mb0\.B/, "the selection is in the address");
 });
 
 for (const { form, since, link, id } of links) {
   test(`a ${form} link of ${since} opens`, async () => {
-    // What was stored then is stored now.
-    if (form === "stored") assert.equal((await put(example)).id, id, "the identifier of this scenario never changes");
+    // The identifier of the example must be the same as in that version.
+    if (form === "stored") assert.equal((await storeScenario(example)).id, id, "the identifier of this scenario never changes");
     await page.goto("about:blank");
     await page.goto(link);
-    // The results of a self-contained link are stored by now, and are shown at once.
-    await settled(page);
+    // The results of the self-contained link are already stored, so they are shown without planning.
+    await waitForPlanning(page);
     const short = new URL(page.url()).pathname.split("/")[2];
     assert.ok(id.startsWith(short), `${short} is not the beginning of ${id}`);
-    for (const canvas of await page.locator('canvas[data-testid^="gantt-"]').all()) assert.ok((await shown(canvas)).spans > 0);
+    for (const canvas of await page.locator('canvas[data-testid^="gantt-"]').all()) assert.ok((await readWindow(canvas)).spans > 0);
     expectNoFaults(page);
   });
 }
 
 test("a self-contained link works without a stored scenario and is stored on planning", async () => {
-  const stored = await put(example);
+  const stored = await storeScenario(example);
   await page.goto(`/s/${stored.short}`);
-  await settled(page);
+  await waitForPlanning(page);
   await page.getByTestId("export").locator("summary").click();
   await page.getByTestId("copy-contained").click();
   await page.getByText("Self-contained link copied").waitFor();
@@ -218,36 +218,36 @@ test("a self-contained link works without a stored scenario and is stored on pla
   assert.ok(url.length < 8300, `${url.length} characters`);
 
   const other = await startServer();
-  const there = await openPage(fixture.browser, other);
+  const otherPage = await openPage(fixture.browser, other);
   const sent = [];
-  there.on("request", (request) => {
+  otherPage.on("request", (request) => {
     const path = new URL(request.url()).pathname;
     if (request.method() !== "GET" && path !== "/api/v1/scenarios/identity") sent.push(`${request.method()} ${path}`);
   });
-  await there.goto(url.replace(fixture.server.url, other.url));
-  await there.getByTestId("unsaved").waitFor();
-  assert.equal(await there.getByTestId("title").inputValue(), example.title);
-  assert.equal(await field(there, "/cluster/nodes").inputValue(), String(example.cluster.nodes));
-  assert.deepEqual(sent, [], "nothing is stored by looking");
-  await there.getByTestId("plan-unsaved").click();
-  await settled(there);
-  assert.equal(new URL(there.url()).pathname, `/s/${stored.short}`, "the same scenario");
-  // Opened again it shows the stored results without planning.
+  await otherPage.goto(url.replace(fixture.server.url, other.url));
+  await otherPage.getByTestId("unsaved").waitFor();
+  assert.equal(await otherPage.getByTestId("title").inputValue(), example.title);
+  assert.equal(await field(otherPage, "/cluster/nodes").inputValue(), String(example.cluster.nodes));
+  assert.deepEqual(sent, [], "opening a link stores nothing");
+  await otherPage.getByTestId("plan-unsaved").click();
+  await waitForPlanning(otherPage);
+  assert.equal(new URL(otherPage.url()).pathname, `/s/${stored.short}`, "the same scenario");
+  // The second visit shows the stored results without planning.
   sent.length = 0;
-  await there.goto("about:blank");
-  await there.goto(url.replace(fixture.server.url, other.url));
-  await settled(there);
-  assert.equal(await there.getByTestId("unsaved").count(), 0);
+  await otherPage.goto("about:blank");
+  await otherPage.goto(url.replace(fixture.server.url, other.url));
+  await waitForPlanning(otherPage);
+  assert.equal(await otherPage.getByTestId("unsaved").count(), 0);
   assert.deepEqual(sent, [], "nothing is planned");
-  expectNoFaults(there);
-  await there.context().close();
+  expectNoFaults(otherPage);
+  await otherPage.context().close();
   await other.stop();
 });
 
-test("copying a link saves the scenario, which the list can undo", async () => {
-  const stored = await put({ ...example, title: "Sent to a colleague", seed: 4711 });
+test("copying a link saves the scenario, and the list can undo this", async () => {
+  const stored = await storeScenario({ ...example, title: "Sent to a colleague", seed: 4711 });
   await page.goto(`/s/${stored.short}`);
-  await settled(page);
+  await waitForPlanning(page);
   const saved = page.waitForResponse((response) => response.url().endsWith("/keep") && response.ok());
   await page.getByTestId("copy-link").click();
   assert.match(await page.evaluate(() => navigator.clipboard.readText()), new RegExp(`/s/${stored.short}`));
@@ -259,11 +259,11 @@ test("copying a link saves the scenario, which the list can undo", async () => {
   await row.getByText("saved by a copied link").waitFor();
   await row.getByTestId("undo-link").click();
   await row.waitFor({ state: "detached" });
-  assert.equal((await send("GET", `/scenarios/${stored.id}`)).body.kept, false, "it is a draft again, and its link opens");
+  assert.equal((await send("GET", `/scenarios/${stored.id}`)).body.kept, false, "the scenario is a draft again");
 
-  // A server that cannot store it says so, and the link is on the clipboard all the same.
+  // If saving fails, an error is shown. The link is copied nevertheless.
   await page.goto(`/s/${stored.short}`);
-  await settled(page);
+  await waitForPlanning(page);
   await page.route("**/keep", (route) => route.abort());
   await page.getByTestId("copy-link").click();
   await page.getByTestId("copy-failure").getByText(/could not be saved/).waitFor();
@@ -275,7 +275,7 @@ test("copying a link saves the scenario, which the list can undo", async () => {
   for (let wait = 0; wait < 100 && (await source()) !== "link"; wait++) await page.waitForTimeout(50);
   assert.equal(await source(), "link");
   await send("DELETE", `/scenarios/${stored.id}/keep`);
-  assert.deepEqual(page.faults.splice(0).filter((words) => !words.includes("/keep")), [], "the request that was cut off alone");
+  assert.deepEqual(page.faults.splice(0).filter((words) => !words.includes("/keep")), [], "only the aborted request is a fault");
 });
 
 test("invalid self-contained links have an error message", async () => {
@@ -296,88 +296,88 @@ test("invalid self-contained links have an error message", async () => {
 });
 
 test("an exported scenario can be imported unchanged, and invalid files are rejected", async () => {
-  const stored = await put(example);
+  const stored = await storeScenario(example);
   await page.goto(`/s/${stored.short}`);
-  await settled(page);
+  await waitForPlanning(page);
   await page.getByTestId("export").locator("summary").click();
   const saving = page.waitForEvent("download");
   await page.getByTestId("export-scenario").click();
   const file = await (await saving).path();
   await page.goto("/new?ready=gpt-3-175b-uniform");
-  await settled(page);
+  await waitForPlanning(page);
   await page.getByTestId("open-scenario").setInputFiles({ name: "notes.json", mimeType: "application/json", buffer: Buffer.from("[1]") });
   await page.getByTestId("open-error").getByText("no configuration that Planscope reads").waitFor();
   const other = page.url();
   await page.getByTestId("open-scenario").setInputFiles({ name: "scenario.json", mimeType: "application/json", buffer: readFileSync(file) });
   await page.waitForURL(`**/s/${stored.short}*`);
-  await settled(page);
+  await waitForPlanning(page);
   await page.getByRole("button", { name: "Undo" }).click();
-  await settled(page);
-  assert.equal(page.url().split("#")[0], other.split("#")[0], "opening a file is an edit that can be undone");
+  await waitForPlanning(page);
+  assert.equal(page.url().split("#")[0], other.split("#")[0], "opening a file can be undone");
 });
 
 test("the configuration of a training job opens as a scenario with a report", async () => {
   await page.goto("/new");
-  await settled(page);
+  await waitForPlanning(page);
   const toml = `[model]\nname = "llama3"\nflavor = "8B"\n[training]\nlocal_batch_size = 1\nseq_len = 8192\nother_key = "x"\n[parallelism]\ndata_parallel_shard_degree = 8\ntensor_parallel_degree = 2\n`;
   await page.getByTestId("open-scenario").setInputFiles({ name: "job.toml", mimeType: "application/toml", buffer: Buffer.from(toml) });
   const report = page.getByTestId("job-config");
   await report.getByText("torchtitan job file").waitFor();
-  await settled(page);
+  await waitForPlanning(page);
   assert.match(await report.innerText(), /job\.toml[\s\S]*6 settings read[\s\S]*1 sequences times 8 data-parallel replicas, 8[\s\S]*training\.other_key/);
   assert.equal(await page.getByLabel(/^Tensor parallel/).inputValue(), "2");
-  // A file of another kind removes the report of the file before.
+  // An unreadable file removes the report of the previous file.
   await page.getByTestId("open-scenario").setInputFiles({ name: "notes.txt", mimeType: "text/plain", buffer: Buffer.from("notes") });
   await page.getByTestId("open-error").waitFor();
   assert.equal(await report.count(), 0);
 });
 
-test("plans are exported as pictures and in formats of other programs", async () => {
-  const stored = await put(example);
+test("plans are exported as SVG, PNG and in formats of other programs", async () => {
+  const stored = await storeScenario(example);
   await page.goto(`/s/${stored.short}`);
-  await settled(page);
-  await shown(gantt(page, "1f1b"));
-  const of = async (name) => {
+  await waitForPlanning(page);
+  await readWindow(gantt(page, "1f1b"));
+  const exportPlan = async (name) => {
     if (!(await page.getByTestId("export-1f1b").isVisible())) await page.getByTestId("export").locator("summary").click();
     const saving = page.waitForEvent("download");
     await page.getByTestId("export-1f1b").getByText(name, { exact: true }).click();
     const download = await saving;
     return { name: download.suggestedFilename(), bytes: readFileSync(await download.path()) };
   };
-  const svg = await of("SVG");
+  const svg = await exportPlan("SVG");
   assert.match(svg.name, /\.svg$/);
   assert.match(svg.bytes.toString(), /^<svg xmlns=[\s\S]*>rank 0<[\s\S]*<\/svg>\n$/);
   assert.ok(svg.bytes.length < 1 << 20, `${svg.bytes.length} bytes`);
-  const png = await of("PNG");
+  const png = await exportPlan("PNG");
   assert.equal(png.bytes.subarray(1, 4).toString(), "PNG");
-  assert.match((await of("torch CSV")).bytes.toString(), /^0F0,/);
-  assert.match((await of("Megatron-LM arguments")).bytes.toString(), /--pipeline-model-parallel-size \d+/);
-  JSON.parse((await of("execution plan")).bytes);
+  assert.match((await exportPlan("torch CSV")).bytes.toString(), /^0F0,/);
+  assert.match((await exportPlan("Megatron-LM arguments")).bytes.toString(), /--pipeline-model-parallel-size \d+/);
+  JSON.parse((await exportPlan("execution plan")).bytes);
 
-  // The exported trace is read back with as many slices as the plan has spans.
-  const trace = await of("Perfetto trace");
+  // The exported trace can be imported with all its slices.
+  const trace = await exportPlan("Perfetto trace");
   const slices = JSON.parse(trace.bytes).traceEvents.filter((event) => event.ph === "X").length;
   const uploaded = await send("POST", "/traces?name=exported.json", trace.bytes, "application/octet-stream");
   assert.deepEqual([uploaded.status, uploaded.body.trace.slices], [201, slices]);
-  assert.ok(uploaded.body.trace.actions > 0, "its actions are recognised");
+  assert.ok(uploaded.body.trace.actions > 0, "the import recognises the actions");
 });
 
 test("the draft survives a reload, and edits are undone and redone step by step", async () => {
   await page.goto("/new?ready=llama-2-7b-long-documents");
-  await settled(page);
+  await waitForPlanning(page);
   const nodes = await field(page, "/cluster/nodes").inputValue();
   await setNumber(page, "/cluster/nodes", 8);
-  await settled(page);
+  await waitForPlanning(page);
   await page.goto("/new");
-  await settled(page);
-  assert.equal(await field(page, "/cluster/nodes").inputValue(), "8", "the draft is there");
+  await waitForPlanning(page);
+  assert.equal(await field(page, "/cluster/nodes").inputValue(), "8", "the draft is restored");
   await setNumber(page, "/cluster/nodes", 2);
-  await settled(page);
+  await waitForPlanning(page);
   await page.getByRole("button", { name: "Undo" }).click();
-  await settled(page);
+  await waitForPlanning(page);
   assert.equal(await field(page, "/cluster/nodes").inputValue(), "8");
   await page.getByRole("button", { name: "Redo" }).click();
-  await settled(page);
+  await waitForPlanning(page);
   assert.equal(await field(page, "/cluster/nodes").inputValue(), "2");
   assert.notEqual(nodes, "8");
 });
@@ -391,37 +391,37 @@ test("a query of a megabyte is refused, languages and unknown words in it are ig
 });
 
 for (const scheme of ["light", "dark"]) {
-  test(`lists and links are for everyone, ${scheme}`, async () => {
-    const deleted = await keep("To be deleted", 990);
+  test(`lists and error pages have no serious accessibility violation and no overflow, ${scheme}`, async () => {
+    const deleted = await saveScenario("To be deleted", 990);
     await send("DELETE", `/scenarios/${deleted.id}`);
     await send("POST", "/datasets?name=lengths.txt", "512 1024 2048 4096 9000", "text/plain");
     const paths = [["gallery", "/"], ["scenarios", "/scenarios"], ["plans", "/plans"], ["datasets", "/datasets"], ["runs", "/runs"], ["traces", "/traces"], ["profiles", "/profiles"], ["deleted", `/s/${deleted.short}`], ["link-error", "/c/#z1.AAAA"]];
     const found = [];
     for (const width of [1440, 320]) {
-      const here = await fixture.open({ scheme, width, height: 900, refusals: true });
+      const listPage = await fixture.open({ scheme, width, height: 900, refusals: true });
       for (const [name, path] of paths) {
-        await here.goto("about:blank");
-        await here.goto(path);
-        await here.locator("main h1").waitFor();
-        await here.waitForLoadState("networkidle");
-        await here.waitForFunction(() => !document.querySelector(".skeleton"));
-        found.push(...(await tooWide(here)).map((what) => `${name} at ${width} px: ${what}`));
-        await here.screenshot({ path: join(pictures, `${name}-browse-${width}-${scheme}.png`), fullPage: true });
+        await listPage.goto("about:blank");
+        await listPage.goto(path);
+        await listPage.locator("main h1").waitFor();
+        await listPage.waitForLoadState("networkidle");
+        await listPage.waitForFunction(() => !document.querySelector(".skeleton"));
+        found.push(...(await findOverflow(listPage)).map((what) => `${name} at ${width} px: ${what}`));
+        await listPage.screenshot({ path: join(screenshots, `${name}-browse-${width}-${scheme}.png`), fullPage: true });
         if (width === 320) continue;
-        found.push(...(await serious(here)).map((text) => `${name}: ${text}`));
+        found.push(...(await findSeriousViolations(listPage)).map((text) => `${name}: ${text}`));
       }
-      expectNoFaults(here);
-      await here.context().close();
+      expectNoFaults(listPage);
+      await listPage.context().close();
     }
     assert.deepEqual(found, []);
   });
 }
 
-test("lists are searched, sorted, edited and deleted by keyboard", async () => {
+test("a list is searched and its edit form is opened by keyboard", async () => {
   await page.goto("/scenarios");
   await page.getByTestId("scenarios-search").focus();
   await page.keyboard.type("Gamma");
-  await eventually(() => rows("scenarios").count(), 1, "one is left");
+  await waitForEqual(() => rows("scenarios").count(), 1, "one scenario matches");
   await page.getByRole("button", { name: /^Edit Gamma/ }).focus();
   await page.keyboard.press("Enter");
   await page.getByLabel("Name", { exact: true }).waitFor();

@@ -1,9 +1,9 @@
-// Chromium, and pages that record all faults.
+// Starts Chromium and opens pages that record faults.
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { chromium } from "playwright-core";
 
-const PLACES = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
+const CHROMIUM_PATHS = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
 const FLAGS = [
   "--no-sandbox",
   "--disable-gpu",
@@ -14,14 +14,14 @@ const FLAGS = [
 ];
 
 export async function startBrowser() {
-  const executablePath = process.env.CHROMIUM ?? PLACES.find((place) => existsSync(place));
-  if (!executablePath) throw new Error("no Chromium found: name one in CHROMIUM, or run `cargo xtask setup`");
+  const executablePath = process.env.CHROMIUM ?? CHROMIUM_PATHS.find((place) => existsSync(place));
+  if (!executablePath) throw new Error("no Chromium found: set CHROMIUM to its path, or run `cargo xtask setup`");
   return chromium.launch({ executablePath, headless: true, args: FLAGS });
 }
 
 /**
- * A page in a context of its own. `page.faults` collects errors of the console, uncaught exceptions, violations of
- * the content security policy and requests to other origins; `expectNoFaults` fails with the list.
+ * Opens a page in a new context. `page.faults` lists console errors, uncaught exceptions, violations of the content
+ * security policy, requests to other origins, and responses with status 500 and above. `expectNoFaults` asserts that it is empty.
  */
 export async function openPage(browser, server, { scheme = "light", width = 1440, height = 1000, refusals = false, forcedColors = "none" } = {}) {
   const context = await browser.newContext({
@@ -36,12 +36,12 @@ export async function openPage(browser, server, { scheme = "light", width = 1440
   const page = await context.newPage();
   page.faults = [];
   page.on("console", (message) => {
-    // A browser reports every refused request as an error; only tests of refusals expect them. A what-if is asked of every edit,
-    // and between two that belong together the scenario may be wrong: that it settles is what tests wait for.
+    // The browser reports each rejected request as an error. Only tests with `refusals` expect rejected requests. The page sends a
+    // what-if after each edit. Between two related edits the scenario can be invalid, so status 422 of a what-if is never a fault.
     const { url } = message.location();
-    const halfway = /status of 422/.test(message.text()) && url.includes("/api/v1/what-if?");
-    const refused = refusals && /status of 4\d\d/.test(message.text());
-    if (message.type() === "error" && !refused && !halfway) page.faults.push(`console: ${message.text()} (${url})`);
+    const isInvalidEdit = /status of 422/.test(message.text()) && url.includes("/api/v1/what-if?");
+    const isExpectedRefusal = refusals && /status of 4\d\d/.test(message.text());
+    if (message.type() === "error" && !isExpectedRefusal && !isInvalidEdit) page.faults.push(`console: ${message.text()} (${url})`);
   });
   page.on("pageerror", (error) => page.faults.push(`exception: ${error.message}`));
   page.on("request", (request) => {
@@ -59,8 +59,8 @@ export async function openPage(browser, server, { scheme = "light", width = 1440
   return page;
 }
 
-/** What sticks out of the page to the right: the page as a whole, or a control of its bar. */
-export async function tooWide(page) {
+/** Returns one line for each overflow at the right edge of the window: the page, or a control in the header. */
+export async function findOverflow(page) {
   return page.evaluate(() => {
     const edge = document.documentElement.clientWidth;
     const found = [["the page", document.documentElement.scrollWidth]];

@@ -1,24 +1,24 @@
-// Comparison of scenarios: pinned, pasted, in the link. The pages of the papers.
+// Comparison of scenarios that are pinned, pasted or in the link. Pages of the papers.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { serious } from "./axe.mjs";
+import { findSeriousViolations } from "./axe.mjs";
 import { expectNoFaults } from "./browser.mjs";
-import { openReady, setNumber, settled, stored } from "./explore.mjs";
+import { fetchScenario, openReady, setNumber, waitForPlanning } from "./explore.mjs";
 import { useFixture } from "./fixture.mjs";
 
 const fixture = useFixture();
 
-test("a pinned scenario stays compared during edits and in the link until it is removed", async () => {
+test("a pinned scenario is compared during edits and in the link until it is removed", async () => {
   const page = await fixture.open();
   await openReady(page, "vlm-s-image-heavy");
-  const before = await stored(page, fixture.server);
+  const before = await fetchScenario(page, fixture.server);
   const card = page.getByTestId("card-comparison");
   await card.getByTestId("comparison-pin").click();
   await card.getByTestId("comparison-same").waitFor();
 
   await setNumber(page, "/workload/global_batch", 32);
-  await settled(page);
-  const after = await stored(page, fixture.server);
+  await waitForPlanning(page);
+  const after = await fetchScenario(page, fixture.server);
   const changes = card.getByTestId("comparison-changes").locator("tbody tr");
   await changes.first().waitFor();
   assert.deepEqual(await changes.locator("th, td").allInnerTexts(), ["workload › global batch", "64", "32"]);
@@ -28,7 +28,7 @@ test("a pinned scenario stays compared during edits and in the link until it is 
   const change = 100 * (time(after.outcome) / time(before.outcome) - 1);
   const row = rows.filter({ has: page.locator("th", { hasText: /^1F1B$/ }) });
   const shown = (await row.locator("td").first().innerText()).replace("−", "-");
-  assert.ok(change < -30, `half the batch takes less: ${change}`);
+  assert.ok(change < -30, `half of the batch takes less time: ${change} %`);
   assert.match(shown, new RegExp(`-${Math.abs(change).toPrecision(2).slice(0, 2)}`), shown);
   assert.match(await card.getByTestId("comparison-explained").innerText(), /1F1B is [\d.]+× as fast as in the other scenario \(−.*computation −/);
   const chart = card.getByTestId("gantt-comparison");
@@ -37,9 +37,9 @@ test("a pinned scenario stays compared during edits and in the link until it is 
   await page.waitForFunction((id) => location.hash.includes(`cmp=${id}`), before.scenario.id ?? new URL(page.url()).hash.match(/cmp=(\w+)/)[1]);
   const elsewhere = await fixture.open({ scheme: "dark", width: 390 });
   await elsewhere.goto(page.url());
-  await settled(elsewhere);
+  await waitForPlanning(elsewhere);
   await elsewhere.getByTestId("comparison-changes").waitFor();
-  assert.deepEqual(await serious(elsewhere), []);
+  assert.deepEqual(await findSeriousViolations(elsewhere), []);
   expectNoFaults(elsewhere);
   await elsewhere.context().close();
 
@@ -50,13 +50,13 @@ test("a pinned scenario stays compared during edits and in the link until it is 
   await page.context().close();
 });
 
-test("a pasted link selects the comparison, and invalid text has an error", async () => {
+test("a pasted link selects the scenario of the comparison, and invalid text has an error", async () => {
   const page = await fixture.open({ refusals: true });
   await page.goto("/new?ready=llama-2-7b-long-documents");
-  await settled(page);
+  await waitForPlanning(page);
   const link = page.url();
   await page.goto("/new?ready=vlm-s-image-heavy");
-  await settled(page);
+  await waitForPlanning(page);
   const card = page.getByTestId("card-comparison");
   const field = card.getByTestId("comparison-link-field");
   await field.fill("not a link");
@@ -71,7 +71,7 @@ test("a pasted link selects the comparison, and invalid text has an error", asyn
   await page.context().close();
 });
 
-test("every paper has a page with its scenarios and figures, and old links into the list lead there", async () => {
+test("every paper has a page with its scenarios and figures, and old links to the list open this page", async () => {
   const page = await fixture.open();
   await page.goto("/papers");
   const { papers } = await fixture.server.get("/papers");

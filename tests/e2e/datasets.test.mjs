@@ -1,21 +1,21 @@
-// Files of sample lengths: preview before storage, choice of columns, errors at the field, shards, mixtures.
+// Files of sample lengths: preview, selection of columns, errors at fields, shards, mixtures.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { violations } from "./axe.mjs";
-import { expectNoFaults, tooWide } from "./browser.mjs";
-import { settled, stored } from "./explore.mjs";
+import { findViolations } from "./axe.mjs";
+import { expectNoFaults, findOverflow } from "./browser.mjs";
+import { fetchScenario, waitForPlanning } from "./explore.mjs";
 import { join } from "node:path";
-import { pictures, useFixture } from "./fixture.mjs";
+import { screenshots, useFixture } from "./fixture.mjs";
 
 const fixture = useFixture();
 
 const file = (name, content) => ({ name, mimeType: "text/plain", buffer: Buffer.from(content) });
-const lengths = (name, values) => file(name, `num_tokens\n${values.join("\n")}\n`);
-const drop = (page, files) => page.getByTestId("upload").setInputFiles(files);
-const datasets = async () => (await fixture.server.get("/datasets")).datasets;
+const lengthFile = (name, values) => file(name, `num_tokens\n${values.join("\n")}\n`);
+const uploadFiles = (page, files) => page.getByTestId("upload").setInputFiles(files);
+const fetchDatasets = async () => (await fixture.server.get("/datasets")).datasets;
 
-/** Layout shifts of a page without recent input, summed up. */
-const shifts = (page) =>
+/** Returns the sum of the layout shifts without recent input. */
+const sumLayoutShifts = (page) =>
   page.evaluate(
     () =>
       new Promise((resolve) => {
@@ -30,15 +30,15 @@ const shifts = (page) =>
 test("a file has a preview before storage, and an error replaces the previous preview", async () => {
   const page = await fixture.open({ refusals: true });
   await page.goto("/datasets");
-  await drop(page, lengths("a.csv", [100, 200, 300, 400]));
+  await uploadFiles(page, lengthFile("a.csv", [100, 200, 300, 400]));
   const figures = page.getByTestId("preview-figures");
   await figures.waitFor();
   assert.match(await figures.innerText(), /4 samples, mean 250 tokens/);
   assert.match(await page.getByTestId("import-report").innerText(), /a\.csv[\s\S]*4 samples read/);
   await page.getByTestId("import-card").getByTestId("histogram").waitFor();
-  assert.equal((await datasets()).length, 0);
+  assert.equal((await fetchDatasets()).length, 0);
 
-  // Characters become tokens, and the name can be changed.
+  // Characters are converted to tokens, and the name can be changed.
   await page.getByTestId("upload-unit").selectOption("characters");
   await page.getByText("mean 62.5 tokens").first().waitFor();
   await page.getByTestId("upload-characters").fill("10");
@@ -47,16 +47,16 @@ test("a file has a preview before storage, and an error replaces the previous pr
   await page.getByTestId("upload-name").fill("my lengths");
   await page.getByTestId("store-dataset").click();
   await page.getByTestId("stored-dataset").getByText("my lengths").waitFor();
-  const [dataset] = await datasets();
+  const [dataset] = await fetchDatasets();
   assert.deepEqual([dataset.name, dataset.text_tokens.mean], ["my lengths", 25]);
 
-  await drop(page, file("negative.csv", "num_tokens\n-5\n-7\n"));
+  await uploadFiles(page, file("negative.csv", "num_tokens\n-5\n-7\n"));
   await page.getByTestId("upload-refused").waitFor();
   assert.equal(await page.getByTestId("stored-dataset").count(), 0);
   assert.equal(await page.getByTestId("import-card").getByText("negative.csv").count() > 0, true);
   await page.getByTestId("discard-upload").click();
   await page.getByTestId("import-card").waitFor({ state: "detached" });
-  assert.equal((await datasets()).length, 1);
+  assert.equal((await fetchDatasets()).length, 1);
   expectNoFaults(page);
   await page.context().close();
 });
@@ -68,33 +68,32 @@ test("a column of unknown meaning is chosen by the user, with sample values and 
     const page = await fixture.open({ scheme, width, refusals: true });
     await page.goto("/datasets");
     await page.getByTestId("upload").waitFor({ state: "attached" });
-    // The list is there: what moves it below is the card of the file.
+    // Wait for the list first. The card of the file then moves the list, and this shift must not count.
     await page.locator("main .table-scroll").waitFor();
-    await drop(page, unclear);
+    await uploadFiles(page, unclear);
     await page.getByTestId("column-unclear").waitFor();
-    // A picture of the full page resizes the viewport, which counts as a layout shift.
-    await page.screenshot({ path: join(pictures, `columns-${width}-${scheme}.png`) });
-    assert.deepEqual(await tooWide(page), []);
+    // Screenshot without `fullPage`, which resizes the viewport and causes a layout shift.
+    await page.screenshot({ path: join(screenshots, `columns-${width}-${scheme}.png`) });
+    assert.deepEqual(await findOverflow(page), []);
     const beta = page.getByRole("button", { name: /beta/ });
     assert.match(await beta.innerText(), /100 · 170/);
-    // By keyboard alone.
     await beta.focus();
     await page.keyboard.press("Enter");
     await page.getByTestId("preview-figures").getByText("40 samples").waitFor();
     assert.equal(await page.getByTestId("upload-column").inputValue(), "beta");
     await page.getByTestId("import-card").getByTestId("histogram").waitFor();
-    const shifted = await shifts(page);
-    assert.ok(shifted < 0.1, `${shifted} at ${width} px`);
-    await page.screenshot({ path: join(pictures, `preview-${width}-${scheme}.png`), fullPage: true });
+    const shifted = await sumLayoutShifts(page);
+    assert.ok(shifted < 0.1, `layout shift ${shifted} at ${width} px`);
+    await page.screenshot({ path: join(screenshots, `preview-${width}-${scheme}.png`), fullPage: true });
     expectNoFaults(page);
     await page.context().close();
   }
 });
 
-test("a table of a distribution asks for the number of samples of each row", async () => {
+test("a table of a distribution requires the number of samples of each row", async () => {
   const page = await fixture.open({ refusals: true });
   await page.goto("/datasets");
-  await drop(page, file("table.csv", "alpha,beta\n10,4\n20,3\n30,2\n40,1\n50,1\n60,1\n"));
+  await uploadFiles(page, file("table.csv", "alpha,beta\n10,4\n20,3\n30,2\n40,1\n50,1\n60,1\n"));
   await page.getByTestId("column-unclear").waitFor();
   await page.getByRole("button", { name: /alpha/ }).click();
   await page.getByText("Choose the number of samples of each row of alpha").waitFor();
@@ -109,9 +108,9 @@ test("a table of a distribution asks for the number of samples of each row", asy
 test("shards become one dataset, and a shard of other columns is named", async () => {
   const page = await fixture.open({ refusals: true });
   await page.goto("/datasets");
-  await drop(page, [lengths("s-0.csv", [100, 200]), lengths("s-1.csv", [600])]);
+  await uploadFiles(page, [lengthFile("s-0.csv", [100, 200]), lengthFile("s-1.csv", [600])]);
   await page.getByTestId("preview-figures").getByText("3 samples, mean 300 tokens").waitFor();
-  await drop(page, [lengths("s-0.csv", [100, 200]), file("odd.csv", "seq_len,n\n7,1\n9,2\n")]);
+  await uploadFiles(page, [lengthFile("s-0.csv", [100, 200]), file("odd.csv", "seq_len,n\n7,1\n9,2\n")]);
   const refused = page.getByTestId("upload-refused");
   await refused.waitFor();
   assert.match(await refused.innerText(), /odd\.csv/);
@@ -122,16 +121,16 @@ test("shards become one dataset, and a shard of other columns is named", async (
 test("an invalid tokenizer file is rejected at its field", async () => {
   const page = await fixture.open({ refusals: true });
   await page.goto("/datasets");
-  await drop(page, file("texts.jsonl", '{"text": "a b c"}\n{"text": "a b c d e"}\n'));
+  await uploadFiles(page, file("texts.jsonl", '{"text": "a b c"}\n{"text": "a b c d e"}\n'));
   await page.getByTestId("preview-figures").waitFor();
   await page.getByTestId("upload-tokenizer").setInputFiles(file("tokenizer.json", "{}"));
   await page.getByText("The tokenizer is not valid").waitFor();
-  const words = {
+  const tokenizer = {
     version: "1.0", truncation: null, padding: null, added_tokens: [], normalizer: null,
     pre_tokenizer: { type: "Whitespace" }, post_processor: null, decoder: null,
     model: { type: "WordLevel", vocab: { "[UNK]": 0, a: 1 }, unk_token: "[UNK]" },
   };
-  await page.getByTestId("upload-tokenizer").setInputFiles(file("tokenizer.json", JSON.stringify(words)));
+  await page.getByTestId("upload-tokenizer").setInputFiles(file("tokenizer.json", JSON.stringify(tokenizer)));
   await page.getByTestId("tokenizer").getByText("has 10 tokens").waitFor();
   await page.getByTestId("preview-figures").getByText("mean 4.00 tokens").waitFor();
   assert.equal(await page.getByText("The tokenizer is not valid").count(), 0);
@@ -143,45 +142,45 @@ test("datasets are mixed by weight, in the list and in a scenario", async () => 
   const page = await fixture.open();
   await page.goto("/datasets");
   for (const [name, value] of [["short", 128], ["long", 4096]]) {
-    await drop(page, lengths(`${name}.csv`, [value, value]));
+    await uploadFiles(page, lengthFile(`${name}.csv`, [value, value]));
     await page.getByTestId("preview-figures").waitFor();
     await page.getByTestId("store-dataset").click();
     await page.getByTestId("stored-dataset").getByText(`${name}.csv`).first().waitFor();
   }
-  const { id: short } = (await datasets()).find(({ name }) => name === "short.csv");
-  const { id: long } = (await datasets()).find(({ name }) => name === "long.csv");
+  const { id: short } = (await fetchDatasets()).find(({ name }) => name === "short.csv");
+  const { id: long } = (await fetchDatasets()).find(({ name }) => name === "long.csv");
   await page.getByTestId("mix").locator("summary").click();
   await page.getByTestId("mix-add").selectOption(short);
   await page.getByTestId("mix-add").selectOption(long);
   await page.getByLabel("Weight of short.csv").fill("3");
   await page.getByTestId("mix").getByText("75.0").waitFor();
-  await page.screenshot({ path: join(pictures, "mix-1440-light.png"), fullPage: true });
+  await page.screenshot({ path: join(screenshots, "mix-1440-light.png"), fullPage: true });
   await page.getByTestId("mix-open").click();
-  await settled(page, ["done", "infeasible", "error"]);
-  const { scenario } = await stored(page, fixture.server);
+  await waitForPlanning(page, ["done", "infeasible", "error"]);
+  const { scenario } = await fetchScenario(page, fixture.server);
   const parts = scenario.workload.samples.parts.map(({ weight, source }) => [weight, source.id]);
   assert.deepEqual(parts, [[3, short], [1, long]]);
   assert.match(await page.getByTestId("mixture-share").first().innerText(), /75/);
 
-  // One part left is no mixture; one more makes one again.
+  // Without the second part, the scenario has no mixture. Adding a part creates a mixture again.
   await page.getByRole("button", { name: /Remove short\.csv/ }).click();
   await page.getByTestId("samples-add").selectOption(`dataset:${short}`);
   await page.getByTestId("mixture-share").nth(1).waitFor();
-  await settled(page, ["done", "infeasible", "error"]);
-  const mixed = await stored(page, fixture.server);
+  await waitForPlanning(page, ["done", "infeasible", "error"]);
+  const mixed = await fetchScenario(page, fixture.server);
   assert.deepEqual(mixed.scenario.workload.samples.parts.map(({ source }) => source.id), [long, short]);
   expectNoFaults(page);
   await page.context().close();
 });
 
-test("a card of a file has no violations of accessibility rules", async () => {
+test("the card of a file violates no accessibility rule", async () => {
   const page = await fixture.open({ refusals: true });
   await page.goto("/datasets");
-  await drop(page, unclear);
+  await uploadFiles(page, unclear);
   await page.getByTestId("column-unclear").waitFor();
-  assert.deepEqual(await violations(page), []);
+  assert.deepEqual(await findViolations(page), []);
   await page.getByRole("button", { name: /beta/ }).click();
   await page.getByTestId("preview-figures").waitFor();
-  assert.deepEqual(await violations(page), []);
+  assert.deepEqual(await findViolations(page), []);
   await page.context().close();
 });

@@ -1,26 +1,26 @@
-// Helpers for the explore page: edit fields, wait for the outcome, read table and charts.
+// Helpers for the explore page: edit fields, wait for the outcome, read the table and the charts.
 import assert from "node:assert/strict";
 
-const PLANNING_MS = 120_000;
-/** An answer counts when nothing has been under way for this long: edits are sent after a pause. */
-const QUIET_MS = 700;
+const PLANNING_TIMEOUT_MS = 120_000;
+/** Time for which the state must not change. The page sends an edit only after a pause. */
+const STABLE_MS = 700;
 
 export const status = (page) => page.getByTestId("plan-status");
 export const field = (page, pointer) => page.locator(`[data-pointer="${pointer}"]`);
 export const gantt = (page, planner) => page.getByTestId(`gantt-${planner}`);
 export const errorAt = (page, pointer) => page.locator(`[data-error-for="${pointer}"]`);
 
-/** Waits until planning has ended in one of `states`, and stays there. */
-export async function settled(page, states = ["done"]) {
+/** Waits until planning ends in one of `states` and the state is stable. Returns the state. */
+export async function waitForPlanning(page, states = ["done"]) {
   await status(page).waitFor();
-  const end = Date.now() + PLANNING_MS;
+  const end = Date.now() + PLANNING_TIMEOUT_MS;
   let since = Date.now();
   let state;
   while (Date.now() < end) {
     const now = await status(page).getAttribute("data-state");
     if (now !== state || now === "planning") since = Date.now();
     state = now;
-    if (Date.now() - since >= QUIET_MS) {
+    if (Date.now() - since >= STABLE_MS) {
       if (states.includes(state)) return state;
       if (state !== "idle") break;
     }
@@ -29,13 +29,13 @@ export async function settled(page, states = ["done"]) {
   throw new Error(`planning is "${state}", expected ${states.join(" or ")}: ${await status(page).innerText()}`);
 }
 
-/** Opens a ready scenario by its link, with the layout that it fixes, and waits for its answer. */
+/** Opens a ready scenario by its link and waits for its outcome. */
 export async function openReady(page, slug) {
   await page.goto(`/new?ready=${slug}`);
-  await settled(page);
+  await waitForPlanning(page);
 }
 
-/** Opens whatever hides a field: the editor on narrow screens, a folded group. */
+/** Opens all `details` elements that contain a field: the editor on narrow screens, collapsed groups. */
 export async function reveal(page, pointer) {
   await field(page, pointer).first().evaluate((element) => {
     for (let box = element.closest("details"); box; box = box.parentElement?.closest("details")) box.open = true;
@@ -47,7 +47,7 @@ export async function setNumber(page, pointer, value) {
   await field(page, pointer).fill(String(value));
 }
 
-/** Ticks exactly these planners. */
+/** Selects these planners, and deselects the other planners of `all`. */
 export async function choosePlanners(page, planners) {
   const all = ["gpipe", "1f1b", "interleaved", "wait_free_cyclic"];
   for (const planner of planners) await field(page, `/planners/${planner}`).setChecked(true);
@@ -56,8 +56,8 @@ export async function choosePlanners(page, planners) {
   }
 }
 
-/** The ranking table as { planner: { metric: raw text } }. */
-export function ranking(page) {
+/** Returns the table of plans as { planner: { metric: value as text } }. */
+export function readRanking(page) {
   return page.getByTestId("ranking").evaluate((table) => {
     const rows = {};
     for (const row of table.querySelectorAll("tr[data-planner]")) {
@@ -71,16 +71,16 @@ export function ranking(page) {
   });
 }
 
-/** The stored scenario that the address bar names, and its outcome. */
-export async function stored(page, server) {
+/** Fetches the stored scenario of the address bar and its outcome. */
+export async function fetchScenario(page, server) {
   const short = /^\/s\/([a-z2-7]{10,52})$/.exec(new URL(page.url()).pathname)?.[1];
   assert.ok(short, `${page.url()} is not the link of a scenario`);
   const scenario = await server.get(`/scenarios/${short}`);
   return { short, scenario: scenario.scenario, outcome: (await server.get(`/scenarios/${scenario.id}/outcome`)).outcome };
 }
 
-/** What a chart shows, once it has painted. */
-export async function shown(canvas) {
+/** Waits until a chart is painted. Returns its time window in ns and the number of painted spans. */
+export async function readWindow(canvas) {
   await canvas.scrollIntoViewIfNeeded();
   const page = canvas.page();
   const end = Date.now() + 15_000;
@@ -97,19 +97,19 @@ export async function shown(canvas) {
   }));
 }
 
-/** What a chart shows once its window differs from `before`. */
-export async function shownAfter(canvas, before) {
+/** Waits until the time window of a chart differs from `before`, and returns it. */
+export async function readChangedWindow(canvas, before) {
   const page = canvas.page();
   const end = Date.now() + 5_000;
   for (;;) {
-    const now = await shown(canvas);
+    const now = await readWindow(canvas);
     if (now.start !== before.start || now.end !== before.end) return now;
-    assert.ok(Date.now() < end, `the window stays at ${before.start} to ${before.end} ns`);
+    assert.ok(Date.now() < end, `the window is unchanged: ${before.start} to ${before.end} ns`);
     await page.waitForTimeout(50);
   }
 }
 
-/** Moves the pointer along the rows until a span lies under it, and answers where. */
+/** Moves the pointer along the first two rows until it is over a span. Returns the position. */
 export async function findSpan(canvas) {
   const page = canvas.page();
   await canvas.scrollIntoViewIfNeeded();
@@ -122,5 +122,5 @@ export async function findSpan(canvas) {
       if (await page.locator(".gantt-tooltip").first().isVisible()) return at;
     }
   }
-  assert.fail("no span under the pointer anywhere along the first two rows");
+  assert.fail("no span in the first two rows");
 }

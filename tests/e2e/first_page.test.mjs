@@ -1,14 +1,14 @@
-// First page: a new scenario first, a dozen ready scenarios with figures from the server, all others behind a summary.
+// First page: a form for a new scenario, twelve ready scenarios with figures of the server, and a collapsed list of all scenarios.
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
 import { expectNoFaults } from "./browser.mjs";
-import { field, reveal, settled, stored } from "./explore.mjs";
-import { pictures, useFixture } from "./fixture.mjs";
+import { fetchScenario, field, reveal, waitForPlanning } from "./explore.mjs";
+import { screenshots, useFixture } from "./fixture.mjs";
 
 const fixture = useFixture();
 
-test("the first page starts with a new scenario and shows a dozen with their figures", async () => {
+test("the first page shows the form for a new scenario and twelve ready scenarios with figures", async () => {
   const page = await fixture.open();
   await page.goto("/");
   await page.locator(".ready.tile").first().waitFor();
@@ -17,7 +17,7 @@ test("the first page starts with a new scenario and shows a dozen with their fig
     const tile = document.querySelector(".ready.tile");
     return first.compareDocumentPosition(tile) & Node.DOCUMENT_POSITION_FOLLOWING;
   });
-  assert.ok(order, "the new scenario comes before the tiles");
+  assert.ok(order, "the form is before the tiles");
   const front = await fixture.server.get("/gallery/front-page");
   const tiles = front.topics.flatMap((topic) => topic.tiles);
   assert.equal(tiles.length, 12);
@@ -33,7 +33,7 @@ test("the first page starts with a new scenario and shows a dozen with their fig
   for (const [width, scheme] of [[1440, "light"], [1440, "dark"], [390, "light"], [390, "dark"]]) {
     await page.setViewportSize({ width, height: 900 });
     await page.emulateMedia({ colorScheme: scheme });
-    await page.screenshot({ path: join(pictures, `first-page-${scheme}-${width}.png`), fullPage: true });
+    await page.screenshot({ path: join(screenshots, `first-page-${scheme}-${width}.png`), fullPage: true });
   }
   expectNoFaults(page);
   await page.context().close();
@@ -47,8 +47,8 @@ test("a model and a cluster start a scenario with a free layout", async () => {
   await page.getByTestId("new-nodes").fill("2");
   await page.getByTestId("new-nodes").blur();
   await page.getByTestId("start-scenario").click();
-  await settled(page);
-  const { scenario } = await stored(page, fixture.server);
+  await waitForPlanning(page);
+  const { scenario } = await fetchScenario(page, fixture.server);
   assert.equal(scenario.model.name, "Llama-2 13B");
   assert.equal(scenario.cluster.nodes, 2);
   assert.deepEqual(Object.keys(scenario.layout ?? {}), [], "no degree is fixed");
@@ -58,10 +58,10 @@ test("a model and a cluster start a scenario with a free layout", async () => {
   await page.context().close();
 });
 
-test("settings of a new scenario are free until they are fixed", async () => {
+test("settings of a new scenario are free until the user fixes them", async () => {
   const page = await fixture.open();
   await page.goto("/new");
-  await settled(page, ["done", "infeasible"]);
+  await waitForPlanning(page, ["done", "infeasible"]);
   const pointer = "/training/recompute";
   const free = page.locator('[data-free="recompute"]');
   await reveal(page, pointer);
@@ -75,7 +75,7 @@ test("settings of a new scenario are free until they are fixed", async () => {
   const scenario = (await sent).postDataJSON();
   assert.equal(scenario.free.length, 11);
   assert.ok(!scenario.free.includes("recompute"));
-  assert.equal(await field(page, pointer).inputValue(), scenario.training.recompute, "the value of the scenario is back");
+  assert.equal(await field(page, pointer).inputValue(), scenario.training.recompute, "the field shows the value of the scenario");
   await page.getByRole("button", { name: "Undo" }).click();
   await page.locator(`[data-pointer="${pointer}"]:disabled`).waitFor();
   assert.ok(await free.isChecked(), "the edit is undone");
@@ -83,7 +83,7 @@ test("settings of a new scenario are free until they are fixed", async () => {
   await page.context().close();
 });
 
-test("all other scenarios are found by search and opened by link", async () => {
+test("all scenarios can be searched", async () => {
   const page = await fixture.open();
   await page.goto("/");
   await page.getByTestId("all-scenarios").locator("summary").click();

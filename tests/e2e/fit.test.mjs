@@ -1,18 +1,18 @@
-// Changes that make a scenario fit, and changes that save time: computed on request, applied, undone, cancelled.
+// Changes that make a scenario fit, and changes that save time: search, apply, undo, cancel.
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
-import { serious } from "./axe.mjs";
-import { expectNoFaults, tooWide } from "./browser.mjs";
-import { ranking, settled } from "./explore.mjs";
-import { pictures, useFixture } from "./fixture.mjs";
+import { findSeriousViolations } from "./axe.mjs";
+import { expectNoFaults, findOverflow } from "./browser.mjs";
+import { readRanking, waitForPlanning } from "./explore.mjs";
+import { screenshots, useFixture } from "./fixture.mjs";
 
 const fixture = useFixture();
 
-/** A study computes for 20 s at most, after whoever has the turn before it. */
-const PATIENCE = { timeout: 60_000 };
+/** A study computes for at most 20 s, after the computations that are queued before it. */
+const STUDY_TIMEOUT = { timeout: 60_000 };
 
-/** Llama-3 70B on 64 devices of 80 GB. Without recomputation, its activations do not fit. */
+/** Llama-3 70B on 64 devices with 80 GB. Without recomputation, the activations do not fit. */
 const scenario = (training) => ({
   schema: "scenario/1",
   title: "Llama-3 70B on 64 H100",
@@ -39,16 +39,16 @@ async function openScenario(page, training, states) {
   });
   assert.ok(response.ok, await response.clone().text());
   await page.goto(`/s/${(await response.json()).short}`);
-  await settled(page, states);
+  await waitForPlanning(page, states);
 }
 
 const panel = (page) => page.getByTestId("card-fit");
-const note = (page) => panel(page).getByRole("status").first();
+const statusNote = (page) => panel(page).getByRole("status").first();
 const rows = (page) => panel(page).getByTestId("fit-changes").locator("tbody tr");
-const find = (page) => panel(page).getByRole("button", { name: "Find changes" });
+const findButton = (page) => panel(page).getByRole("button", { name: "Find changes" });
 
-async function foundChanges(page) {
-  await rows(page).first().waitFor(PATIENCE);
+async function readChanges(page) {
+  await rows(page).first().waitFor(STUDY_TIMEOUT);
   return rows(page).evaluateAll((lines) =>
     lines.map((line) => ({
       words: line.querySelector("th").innerText,
@@ -58,19 +58,19 @@ async function foundChanges(page) {
   );
 }
 
-/** Waits until the table is that of another scenario, or no longer. */
-async function staleness(page, expected) {
+/** Waits until the table is marked as belonging to another scenario, or is no longer marked. */
+async function waitForStale(page, expected) {
   await page.waitForFunction((stale) => (document.querySelector(".fit-stale [data-testid=fit-changes]") !== null) === stale, expected);
 }
 
-test("a scenario that does not fit fits after the first change is applied, and undo brings its changes back", async () => {
+test("a scenario fits after the first change is applied, and undo restores the list of changes", async () => {
   const page = await fixture.open();
   await openScenario(page, { recompute: "none" }, ["infeasible"]);
   assert.equal(await panel(page).getByRole("heading").first().innerText(), "What makes it fit");
-  assert.equal(await rows(page).count(), 0, "nothing is simulated before it is asked for");
-  await find(page).focus();
+  assert.equal(await rows(page).count(), 0, "no change is simulated before the request");
+  await findButton(page).focus();
   await page.keyboard.press("Enter");
-  const found = await foundChanges(page);
+  const found = await readChanges(page);
   assert.ok(found.length >= 2 && found.length <= 10, `${found.length}`);
   assert.deepEqual(found.map(({ seconds }) => seconds), found.map(({ seconds }) => seconds).toSorted((a, b) => a - b));
   assert.ok(found.some(({ words }) => words.startsWith("Recompute: None → Whole layers")), JSON.stringify(found));
@@ -78,54 +78,54 @@ test("a scenario that does not fit fits after the first change is applied, and u
   await panel(page).getByTestId("fit-ranks").locator("summary").click();
   assert.equal(await panel(page).getByTestId("peak-ranks").locator("tbody tr").count(), 4);
   await panel(page).getByTestId("fit-ranks").locator("summary").click();
-  assert.deepEqual(await serious(page), []);
+  assert.deepEqual(await findSeriousViolations(page), []);
   await panel(page).scrollIntoViewIfNeeded();
-  await page.screenshot({ path: join(pictures, "fit-infeasible-light.png"), fullPage: true });
+  await page.screenshot({ path: join(screenshots, "fit-infeasible-light.png"), fullPage: true });
 
   await rows(page).first().getByRole("button", { name: /^Apply / }).focus();
   await page.keyboard.press("Enter");
-  await settled(page, ["done"]);
-  const { "1f1b": plan } = await ranking(page);
-  assert.equal(Number(plan.iteration_s), found[0].seconds, "the promised time");
+  await waitForPlanning(page, ["done"]);
+  const { "1f1b": plan } = await readRanking(page);
+  assert.equal(Number(plan.iteration_s), found[0].seconds, "the time equals the prediction");
   assert.equal(await panel(page).getByRole("heading").first().innerText(), "What wins most");
-  await staleness(page, true);
-  assert.match(await note(page).innerText(), /^Applied: .*The scenario has changed since/);
+  await waitForStale(page, true);
+  assert.match(await statusNote(page).innerText(), /^Applied: .*The scenario has changed since/);
   assert.equal(await rows(page).first().getByRole("button").getAttribute("aria-disabled"), "true");
-  await page.screenshot({ path: join(pictures, "fit-applied-light.png") });
-  assert.deepEqual(await serious(page), []);
+  await page.screenshot({ path: join(screenshots, "fit-applied-light.png") });
+  assert.deepEqual(await findSeriousViolations(page), []);
 
   await panel(page).getByRole("button", { name: "Undo" }).click();
-  await settled(page, ["infeasible"]);
-  await staleness(page, false);
-  assert.deepEqual(await foundChanges(page), found, "kept, not simulated again");
+  await waitForPlanning(page, ["infeasible"]);
+  await waitForStale(page, false);
+  assert.deepEqual(await readChanges(page), found, "the changes are not simulated again");
   expectNoFaults(page);
   await page.context().close();
 });
 
-test("a scenario that fits shows what saves most time, on a narrow dark page", async () => {
+test("a scenario that fits lists the changes that save most time, on a narrow dark page", async () => {
   const page = await fixture.open({ scheme: "dark", width: 390, height: 844 });
   await openScenario(page, { recompute: "full" }, ["done"]);
   assert.equal(await panel(page).getByRole("heading").first().innerText(), "What wins most");
-  const { "1f1b": now } = await ranking(page);
-  await find(page).click();
-  const found = await foundChanges(page);
+  const { "1f1b": now } = await readRanking(page);
+  await findButton(page).click();
+  const found = await readChanges(page);
   assert.ok(found.every(({ seconds }) => seconds < Number(now.iteration_s)), JSON.stringify(found));
   assert.match(await rows(page).first().innerText(), /−[\d.]+\sm?s \(−[\d.]+\s%\)/);
-  assert.match(await note(page).innerText(), /^1F1B: Now [\d.]+\ss per step\. \d+ changes simulated/);
-  assert.deepEqual(await tooWide(page), []);
+  assert.match(await statusNote(page).innerText(), /^1F1B: Now [\d.]+\ss per step\. \d+ changes simulated/);
+  assert.deepEqual(await findOverflow(page), []);
   await panel(page).evaluate((box) => window.scrollTo(0, box.offsetTop - 100));
-  await page.screenshot({ path: join(pictures, "fit-feasible-dark-390.png") });
+  await page.screenshot({ path: join(screenshots, "fit-feasible-dark-390.png") });
   // Apply is visible without scrolling the table.
   const region = panel(page).getByRole("region", { name: "Single changes, fastest first" });
-  assert.ok(await region.evaluate((box) => box.scrollWidth <= box.clientWidth), "the table is as wide as the page");
+  assert.ok(await region.evaluate((box) => box.scrollWidth <= box.clientWidth), "the table needs no horizontal scrolling");
   await panel(page).getByRole("combobox", { name: "Planner whose changes are simulated" }).selectOption("gpipe");
-  await staleness(page, true);
-  assert.deepEqual(await serious(page), []);
+  await waitForStale(page, true);
+  assert.deepEqual(await findSeriousViolations(page), []);
   expectNoFaults(page);
   await page.context().close();
 });
 
-test("a search can be cancelled and repeated, and shows its failure in place", async () => {
+test("a search can be cancelled and repeated, and its failure is shown in the panel", async () => {
   const page = await fixture.open();
   await openScenario(page, { recompute: "full" }, ["done"]);
   let answer = "hold";
@@ -134,32 +134,32 @@ test("a search can be cancelled and repeated, and shows its failure in place", a
     if (answer === "go") return route.continue();
     await route.fulfill({ status: 200, contentType: "application/json", body: "{}" });
   });
-  await find(page).click();
+  await findButton(page).click();
   await panel(page).getByRole("button", { name: "Cancel" }).click();
   await panel(page).getByText("Cancelled.").waitFor();
   answer = "unreadable";
-  await find(page).click();
+  await findButton(page).click();
   await panel(page).getByRole("alert").getByText("The answer cannot be read").waitFor();
   answer = "go";
   await panel(page).getByRole("button", { name: "Try again" }).click();
-  await rows(page).first().waitFor(PATIENCE);
+  await rows(page).first().waitFor(STUDY_TIMEOUT);
   expectNoFaults(page);
   await page.context().close();
 });
 
-test("the fewest devices of every type are searched on request", async () => {
+test("the fewest devices of each type are searched on request", async () => {
   const page = await fixture.open();
   await openScenario(page, { recompute: "none" }, ["infeasible"]);
   const group = panel(page).getByTestId("fit-devices");
   await group.locator("summary").click();
   await group.getByRole("button", { name: "Find fewest devices" }).click();
   const types = group.getByTestId("fit-device-types").locator("tbody tr");
-  await types.first().waitFor(PATIENCE);
+  await types.first().waitFor(STUDY_TIMEOUT);
   const devices = await types.locator("td[data-value]").evaluateAll((cells) => cells.map((cell) => Number(cell.dataset.value)));
   assert.ok(devices.length > 0);
   assert.deepEqual(devices, devices.toSorted((a, b) => a - b));
   await group.scrollIntoViewIfNeeded();
-  await page.screenshot({ path: join(pictures, "fit-devices-light.png") });
+  await page.screenshot({ path: join(screenshots, "fit-devices-light.png") });
   expectNoFaults(page);
   await page.context().close();
 });

@@ -1,14 +1,14 @@
-// Fixture of a test file: a server with its own database and a browser, closed after the tests.
+// Fixture of a test file: a server with its own database, and a browser. Both are stopped after the tests.
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { after, before } from "node:test";
 import { openPage, startBrowser } from "./browser.mjs";
 import { root, startServer } from "./server.mjs";
 
-/** Folder of the pictures that tests take. */
-export const pictures = join(root, "target/e2e");
-/** Folder of the pictures of the README. Unset unless they are to be updated. */
-export const readme = process.env.PLANSCOPE_PICTURES;
+/** Folder of screenshots. */
+export const screenshots = join(root, "target/e2e");
+/** Folder for the screenshots of the README. Undefined unless `cargo xtask test --update-screenshots` sets it. */
+export const readmeScreenshots = process.env.PLANSCOPE_PICTURES;
 
 /**
  * Starts server and browser before the tests of a file and calls `prepare`. `open` opens a page in a new
@@ -21,7 +21,7 @@ export function useFixture(prepare = async () => {}) {
     open: (options) => openPage(fixture.browser, fixture.server, options),
   };
   before(async () => {
-    for (const folder of [pictures, readme]) if (folder) mkdirSync(folder, { recursive: true });
+    for (const folder of [screenshots, readmeScreenshots]) if (folder) mkdirSync(folder, { recursive: true });
     fixture.server = await startServer();
     fixture.browser = await startBrowser();
     await prepare(fixture);

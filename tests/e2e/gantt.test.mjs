@@ -1,8 +1,8 @@
-// Gantt charts: keyboard, wheel, hover, selection.
+// Gantt charts: keys, mouse wheel, hover, selection.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { expectNoFaults } from "./browser.mjs";
-import { findSpan, gantt, openReady, shown, shownAfter } from "./explore.mjs";
+import { findSpan, gantt, openReady, readChangedWindow, readWindow } from "./explore.mjs";
 import { useFixture } from "./fixture.mjs";
 
 let page, chart;
@@ -12,54 +12,54 @@ useFixture(async ({ open }) => {
   chart = gantt(page, "wait_free_cyclic");
 });
 
-const width = ({ start, end }) => end - start;
+const duration = ({ start, end }) => end - start;
 
 test("keys zoom, pan and fit all charts together", async () => {
-  const whole = await shown(chart);
+  const fullWindow = await readWindow(chart);
   await chart.focus();
   await page.keyboard.press("w");
-  const zoomed = await shownAfter(chart, whole);
-  assert.ok(width(zoomed) < width(whole), "W shows less");
-  const other = await shown(gantt(page, "1f1b"));
-  assert.deepEqual([other.start, other.end], [zoomed.start, zoomed.end], "the other chart follows");
+  const zoomed = await readChangedWindow(chart, fullWindow);
+  assert.ok(duration(zoomed) < duration(fullWindow), "W zooms in");
+  const other = await readWindow(gantt(page, "1f1b"));
+  assert.deepEqual([other.start, other.end], [zoomed.start, zoomed.end], "the other chart has the same window");
   await page.keyboard.press("d");
-  const panned = await shownAfter(chart, zoomed);
-  assert.ok(panned.start > zoomed.start, "D goes right");
-  assert.ok(Math.abs(width(panned) - width(zoomed)) <= 2, "panning does not zoom");
+  const panned = await readChangedWindow(chart, zoomed);
+  assert.ok(panned.start > zoomed.start, "D moves the window to the right");
+  assert.ok(Math.abs(duration(panned) - duration(zoomed)) <= 2, "panning does not zoom");
   await page.keyboard.press("f");
-  const fitted = await shownAfter(chart, panned);
-  assert.deepEqual([fitted.start, fitted.end], [whole.start, whole.end]);
+  const fitted = await readChangedWindow(chart, panned);
+  assert.deepEqual([fitted.start, fitted.end], [fullWindow.start, fullWindow.end]);
 });
 
-test("the wheel zooms at the pointer, and the narrowest window still shows spans", async () => {
-  const before = await shown(chart);
+test("the wheel zooms at the pointer, and the smallest window shows a span", async () => {
+  const before = await readWindow(chart);
   await chart.focus();
   const at = await findSpan(chart);
   await page.mouse.wheel(0, -120);
-  let now = await shownAfter(chart, before);
-  assert.ok(width(now) < width(before));
+  let now = await readChangedWindow(chart, before);
+  assert.ok(duration(now) < duration(before));
   for (let turn = 0; turn < 8; turn += 1) {
     await page.mouse.move(at.x, at.y);
     await page.mouse.wheel(0, -120);
-    now = await shownAfter(chart, now);
-    assert.ok(now.spans > 0, "a span stays under the pointer");
+    now = await readChangedWindow(chart, now);
+    assert.ok(now.spans > 0, "a span is under the pointer");
   }
   await page.keyboard.press("f");
-  await shownAfter(chart, now);
+  await readChangedWindow(chart, now);
 });
 
 test("without focus the wheel scrolls the page", async () => {
   await page.getByTestId("title").focus();
-  const before = await shown(chart);
+  const before = await readWindow(chart);
   const box = await chart.boundingBox();
   await page.mouse.move(box.x + box.width / 2, box.y + 10);
   await page.mouse.wheel(0, -40);
   await page.waitForTimeout(300);
-  const now = await shown(chart);
+  const now = await readWindow(chart);
   assert.deepEqual([now.start, now.end], [before.start, before.end]);
 });
 
-test("hover shows a tooltip, a click selects, Escape clears the selection", async () => {
+test("hover shows a tooltip, a click selects a span, and Escape clears the selection", async () => {
   const at = await findSpan(chart);
   const tip = await page.locator(".gantt-tooltip").first().innerText();
   assert.match(tip, /rank \d+/i);

@@ -1,4 +1,4 @@
-// Lazily loaded pages: what is fetched when, and what is shown while a page loads or cannot be loaded.
+// Lazily loaded pages: which modules are fetched when, and what is shown during loading and after a failure.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { expectNoFaults } from "./browser.mjs";
@@ -7,15 +7,15 @@ import { useFixture } from "./fixture.mjs";
 const fixture = useFixture();
 
 const isPart = (url) => url.pathname.endsWith(".wasm") && !url.pathname.includes("planscope_bg");
-const partsAsked = (page) => {
-  const asked = [];
-  page.on("request", (request) => isPart(new URL(request.url())) && asked.push(new URL(request.url()).pathname));
-  return asked;
+const recordPartRequests = (page) => {
+  const requested = [];
+  page.on("request", (request) => isPart(new URL(request.url())) && requested.push(new URL(request.url()).pathname));
+  return requested;
 };
 
-test("the gallery needs one module, and hovering over a link fetches the next page", async () => {
+test("the gallery needs one module, and hovering over a link fetches the modules of its page", async () => {
   const page = await fixture.open();
-  // Nothing but the program itself can be had.
+  // Only the main module can be loaded.
   await page.route(isPart, (route) => route.abort());
   await page.goto("/");
   await page.waitForSelector('[data-testid^="gallery-"]');
@@ -23,18 +23,18 @@ test("the gallery needs one module, and hovering over a link fetches the next pa
   await page.context().close();
 
   const second = await fixture.open();
-  const asked = partsAsked(second);
+  const requested = recordPartRequests(second);
   await second.goto("/");
   await second.waitForSelector('[data-testid^="gallery-"]');
   await second.waitForLoadState("networkidle");
-  assert.deepEqual(asked, [], "a first visit stays small");
+  assert.deepEqual(requested, [], "the first visit fetches no module of another page");
   await second.hover('[data-testid="new-scenario"]');
   await second.waitForLoadState("networkidle");
-  const early = new Set(asked);
-  assert.ok(early.size > 0, "the explore page is fetched before the click");
+  const prefetched = new Set(requested);
+  assert.ok(prefetched.size > 0, "the explore page is fetched before the click");
   await second.click('[data-testid="new-scenario"]');
   await second.waitForSelector("main.explore");
-  assert.deepEqual(asked.filter((path) => !early.has(path)), [], "its first visit asks for nothing new");
+  assert.deepEqual(requested.filter((path) => !prefetched.has(path)), [], "opening the page fetches nothing more");
   expectNoFaults(second);
   await second.context().close();
 });
@@ -43,17 +43,17 @@ test("a page fetches only its own modules, once", async () => {
   const page = await fixture.open();
   await page.goto("/accuracy");
   await page.waitForSelector("h1:not(.visually-hidden)");
-  const asked = partsAsked(page);
+  const requested = recordPartRequests(page);
   await page.click('nav a[href="/runs"]');
   await page.waitForSelector('h1:text-is("Runs")');
-  assert.ok(asked.length > 0);
+  assert.ok(requested.length > 0);
   await page.waitForLoadState("networkidle");
-  asked.length = 0;
+  requested.length = 0;
   await page.goBack();
   await page.waitForSelector('h1:not(:text-is("Runs"))');
   await page.goForward();
   await page.waitForSelector('h1:text-is("Runs")');
-  assert.deepEqual(asked, [], "a page that was opened is loaded");
+  assert.deepEqual(requested, [], "an opened page is not fetched again");
   expectNoFaults(page);
   await page.context().close();
 });
@@ -67,14 +67,14 @@ test("a slow module shows a placeholder, and the layout is stable when it arrive
     }).observe({ type: "layout-shift", buffered: true });
   });
   let release;
-  const held = new Promise((resolve) => (release = resolve));
+  const released = new Promise((resolve) => (release = resolve));
   await page.route(isPart, async (route) => {
-    await held;
+    await released;
     await route.continue();
   });
   await page.goto("/sweeps", { waitUntil: "commit" });
   await page.waitForSelector('[data-testid="page-loading"]');
-  // The frame is there meanwhile.
+  // The header is visible during loading.
   assert.ok(await page.isVisible("header.bar"));
   release();
   await page.waitForSelector('h1:text-is("Sweeps")');
@@ -91,14 +91,14 @@ test("a module that fails to load shows an error with retry and reload", async (
   await page.goto("/");
   await page.waitForSelector('[data-testid^="gallery-"]');
   await page.waitForLoadState("networkidle");
-  // As after an upgrade of the server: the name is of another build.
-  const gone = (route) => route.fulfill({ status: 404, contentType: "application/problem+json", body: "{}" });
-  await page.route(isPart, gone);
+  // After an upgrade of the server, the old file names do not exist.
+  const respondNotFound = (route) => route.fulfill({ status: 404, contentType: "application/problem+json", body: "{}" });
+  await page.route(isPart, respondNotFound);
   await page.click('nav a[href="/traces"]');
   const notice = page.getByTestId("page-load-error");
   await notice.waitFor();
   assert.equal(await notice.getAttribute("role"), "alert");
-  // Another page still opens: the frame works.
+  // Other pages can still be opened.
   await page.click('a.brand');
   await page.waitForSelector('[data-testid^="gallery-"]');
   await page.click('nav a[href="/traces"]');
@@ -107,7 +107,7 @@ test("a module that fails to load shows an error with retry and reload", async (
   await notice.getByRole("button", { name: "Try again" }).click();
   await page.waitForSelector('h1:text-is("Traces")');
 
-  await page.route(isPart, gone);
+  await page.route(isPart, respondNotFound);
   await page.click('nav a[href="/profiles"]');
   await notice.waitFor();
   await page.unroute(isPart);

@@ -1,20 +1,20 @@
-// Modules with separate layouts: placement, stage loads, adaptive correction, and the sweep with a view of every point.
+// Modules with separate layouts: placement, stage loads, adaptive correction, and the sweep over layouts with a view of each point.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { serious } from "./axe.mjs";
-import { expectNoFaults, tooWide } from "./browser.mjs";
-import { settled, shown } from "./explore.mjs";
+import { findSeriousViolations } from "./axe.mjs";
+import { expectNoFaults, findOverflow } from "./browser.mjs";
+import { readWindow, waitForPlanning } from "./explore.mjs";
 import { useFixture } from "./fixture.mjs";
 
-/** A study computes for 20 s at most, after whoever has the turn before it. */
-const PATIENCE = { timeout: 60_000 };
+/** A study computes for at most 20 s, after the computations that are queued before it. */
+const STUDY_TIMEOUT = { timeout: 60_000 };
 
 const paths = {};
 const fixture = useFixture(async ({ open }) => {
   for (const [name, slug] of [["dflop", "dflop-nodes-1"], ["heterogeneous", "heterogeneous-vlm-s-16k"]]) {
     const page = await open();
     await page.goto(`/new?ready=${slug}`);
-    await settled(page);
+    await waitForPlanning(page);
     paths[name] = new URL(page.url()).pathname;
     await page.context().close();
   }
@@ -23,7 +23,7 @@ const fixture = useFixture(async ({ open }) => {
 async function open(name, options, view = "") {
   const page = await fixture.open(options);
   await page.goto(paths[name] + view);
-  await settled(page);
+  await waitForPlanning(page);
   return page;
 }
 
@@ -42,42 +42,42 @@ test("a DFLOP plan shows the placement of modules and the load of its stages", a
   assert.ok((await placement.getByTestId("boundaries").locator("tbody tr").count()) >= 1);
   const arrow = placement.locator(".placement-arrow").first();
   assert.match(await arrow.getAttribute("aria-label"), /^From .+ to .+: [\d.]+\s(MiB|GiB) a tensor forward, [\d.]+\s(MiB|GiB) backward$/);
-  const [bars, drawn] = [await placement.locator(".placement-bars").first().boundingBox(), await arrow.boundingBox()];
-  assert.ok(drawn.x >= bars.x + bars.width && drawn.height > 30, "beside the bars, from row to row");
+  const [bars, arrowBox] = [await placement.locator(".placement-bars").first().boundingBox(), await arrow.boundingBox()];
+  assert.ok(arrowBox.x >= bars.x + bars.width && arrowBox.height > 30, "the arrow is to the right of the bars and connects two rows");
   const stages = await unfold(page, "card-stages");
-  await stages.getByTestId("stage-durations").first().waitFor(PATIENCE);
+  await stages.getByTestId("stage-durations").first().waitFor(STUDY_TIMEOUT);
   assert.ok((await stages.getByTestId("stage-durations").count()) >= 2, "encoder and backbone");
   assert.match(await stages.locator("tbody").innerText(), /DFLOP/);
   expectNoFaults(page);
   await page.context().close();
 });
 
-test("adaptive correction is simulated and is disabled where it saves no time", async () => {
+test("adaptive correction is simulated and is disabled if it saves no time", async () => {
   const page = await open("dflop");
   const card = await unfold(page, "card-correction");
   const verdict = card.getByTestId("correction-verdict");
-  await verdict.waitFor(PATIENCE);
-  await card.getByTestId("correction-times").locator(".scatterlayer .trace").nth(1).waitFor({ state: "attached", ...PATIENCE });
+  await verdict.waitFor(STUDY_TIMEOUT);
+  await card.getByTestId("correction-times").locator(".scatterlayer .trace").nth(1).waitFor({ state: "attached", ...STUDY_TIMEOUT });
   const slow = card.getByLabel("Slow shapes");
   await slow.fill("0");
-  await verdict.getByText(/None of [\d,]+ shapes is slow/).waitFor(PATIENCE);
+  await verdict.getByText(/None of [\d,]+ shapes is slow/).waitFor(STUDY_TIMEOUT);
   assert.match(await verdict.innerText(), /is switched off at the end of iteration 19/);
   await card.getByTestId("correction-table").locator("summary").click();
   assert.equal(await card.locator("tr[data-iteration]").count(), 60);
   assert.match(await card.locator('tr[data-iteration="19"]').innerText(), /switches off/);
   await card.getByLabel("Length of the run").fill("30");
-  await card.locator('tr[data-iteration="59"]').waitFor({ state: "detached", ...PATIENCE });
+  await card.locator('tr[data-iteration="59"]').waitFor({ state: "detached", ...STUDY_TIMEOUT });
   await slow.fill("101");
   await card.getByText("out of range: 0 to 100").waitFor();
   assert.equal(await slow.getAttribute("aria-invalid"), "true");
   await card.getByRole("button", { name: "As at first" }).click();
   await card.getByText("out of range").waitFor({ state: "detached" });
-  await card.getByText(/slow: an item of them takes/).waitFor(PATIENCE);
+  await card.getByText(/slow: an item of them takes/).waitFor(STUDY_TIMEOUT);
   expectNoFaults(page);
   await page.context().close();
 });
 
-test("correction uses the shapes of a run", async () => {
+test("adaptive correction uses the shapes of a run", async () => {
   const page = await open("dflop");
   const { id } = await fixture.server.get(`/scenarios/${paths.dflop.split("/").pop()}`);
   const { outcome } = await fixture.server.get(`/scenarios/${id}/outcome`);
@@ -88,29 +88,29 @@ test("correction uses the shapes of a run", async () => {
   const answer = await fetch(`${fixture.server.url}/api/v1/runs/import?name=night`, { method: "POST", body: log });
   assert.ok(answer.ok, await answer.text());
   await page.reload();
-  await settled(page);
+  await waitForPlanning(page);
   const card = await unfold(page, "card-correction");
-  await card.getByTestId("correction-verdict").waitFor(PATIENCE);
+  await card.getByTestId("correction-verdict").waitFor(STUDY_TIMEOUT);
   await card.getByTestId("correction-run").selectOption({ index: 1 });
-  await card.getByTestId("correction-penalties").waitFor(PATIENCE);
+  await card.getByTestId("correction-penalties").waitFor(STUDY_TIMEOUT);
   assert.match(await card.getByTestId("correction-penalties").locator("tbody tr").first().innerText(), /items, [\d,]+ to [\d,]+ tokens/);
   expectNoFaults(page);
   await page.context().close();
 });
 
-test("a layout of the sweep is shown in full by keyboard, link and click", async () => {
+test("a layout of the sweep can be opened by keyboard, link and click", async () => {
   const page = await open("heterogeneous");
   const card = await unfold(page, "card-layouts");
   const rows = card.getByTestId("layouts-front").locator("tbody tr");
-  await rows.first().waitFor(PATIENCE);
-  assert.ok((await rows.count()) >= 3, "the best of every freedom");
+  await rows.first().waitFor(STUDY_TIMEOUT);
+  assert.ok((await rows.count()) >= 3, "the best layout of each search space");
   const show = rows.last().getByRole("button", { name: /^Show the timeline of / });
   const title = (await rows.last().locator("th").textContent()).trim();
   await show.focus();
   await page.keyboard.press("Enter");
   const chosen = card.getByTestId("chosen-layout");
-  await chosen.waitFor(PATIENCE);
-  const first = await shown(card.getByTestId("gantt-layout"));
+  await chosen.waitFor(STUDY_TIMEOUT);
+  const first = await readWindow(card.getByTestId("gantt-layout"));
   assert.equal((await chosen.locator("h3").textContent()).trim(), title);
   assert.match(await chosen.getByTestId("layout-description").innerText(), /fewer tokens\/s than the fastest|The fastest of all.*Order: .*Critical path: .*What binds: .*Memory: /s);
   assert.ok((await chosen.locator(".placement-row").count()) >= 1);
@@ -118,7 +118,7 @@ test("a layout of the sweep is shown in full by keyboard, link and click", async
   await page.waitForFunction(() => location.hash.includes("layout="));
   const link = page.url();
 
-  // Points of the plot, until one is another layout.
+  // Click points until one opens another layout.
   const points = await card.getByTestId("layouts-chart").locator(".scatterlayer .trace .point").all();
   await card.getByTestId("layouts-chart").evaluate((chart) => chart.scrollIntoView({ block: "center" }));
   await page.waitForTimeout(300);
@@ -127,23 +127,23 @@ test("a layout of the sweep is shown in full by keyboard, link and click", async
     const [x, y] = [box.x + box.width / 2, box.y + box.height / 2];
     await page.mouse.move(x - 3, y);
     await page.mouse.move(x, y);
-    // The plot notices what is under the pointer after a moment.
+    // The chart detects the point under the pointer with a delay.
     await page.waitForTimeout(150);
     await page.mouse.click(x, y, { delay: 60 });
     await page.waitForTimeout(600);
     if (page.url() !== link) break;
   }
-  assert.notEqual(page.url(), link, "a click on a point shows it");
-  await chosen.getByTestId("layout-description").getByText("Order:").waitFor(PATIENCE);
+  assert.notEqual(page.url(), link, "a click on a point opens its layout");
+  await chosen.getByTestId("layout-description").getByText("Order:").waitFor(STUDY_TIMEOUT);
   assert.notEqual((await chosen.locator("h3").textContent()).trim(), title);
 
   const other = await fixture.open();
   await other.goto(link);
-  await settled(other);
+  await waitForPlanning(other);
   const again = other.getByTestId("chosen-layout");
-  await again.waitFor(PATIENCE);
+  await again.waitFor(STUDY_TIMEOUT);
   assert.equal((await again.locator("h3").textContent()).trim(), title);
-  assert.equal((await shown(other.getByTestId("gantt-layout"))).end, first.end);
+  assert.equal((await readWindow(other.getByTestId("gantt-layout"))).end, first.end);
   await again.getByRole("button", { name: "Close" }).click();
   await again.waitFor({ state: "detached" });
   await other.waitForFunction(() => !location.hash.includes("layout="));
@@ -153,29 +153,29 @@ test("a layout of the sweep is shown in full by keyboard, link and click", async
   await page.context().close();
 });
 
-/** Opens every card of modules of a page. */
+/** Opens all cards about modules on a page. */
 async function openAll(page, name) {
-  await (await unfold(page, "card-stages")).getByTestId("stage-durations").first().waitFor(PATIENCE);
+  await (await unfold(page, "card-stages")).getByTestId("stage-durations").first().waitFor(STUDY_TIMEOUT);
   if (name === "dflop") {
     const card = await unfold(page, "card-correction");
-    await card.getByTestId("correction-verdict").waitFor(PATIENCE);
+    await card.getByTestId("correction-verdict").waitFor(STUDY_TIMEOUT);
     await card.getByTestId("correction-table").locator("summary").click();
     return;
   }
   const card = await unfold(page, "card-layouts");
   const show = card.getByTestId("layouts-front").getByRole("button", { name: /^Show the timeline of / }).first();
-  await show.waitFor(PATIENCE);
+  await show.waitFor(STUDY_TIMEOUT);
   await show.click();
-  await card.getByTestId("layout-description").getByText("Order:").waitFor(PATIENCE);
+  await card.getByTestId("layout-description").getByText("Order:").waitFor(STUDY_TIMEOUT);
 }
 
 for (const scheme of ["light", "dark"]) {
   for (const name of ["dflop", "heterogeneous"]) {
-    test(`cards of modules: axe finds nothing serious and nothing sticks out at 320 px, ${name}, ${scheme}`, async () => {
+    test(`cards about modules have no serious accessibility violation and no overflow at 320 px, ${name}, ${scheme}`, async () => {
       const page = await open(name, { scheme, width: 320, height: 800 });
       await openAll(page, name);
-      assert.deepEqual(await tooWide(page), []);
-      assert.deepEqual(await serious(page), []);
+      assert.deepEqual(await findOverflow(page), []);
+      assert.deepEqual(await findSeriousViolations(page), []);
       expectNoFaults(page);
       await page.context().close();
     });

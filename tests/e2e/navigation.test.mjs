@@ -1,49 +1,48 @@
-// Navigation between pages while requests are pending.
+// Navigation between pages, also while requests are pending; undo, cancelled uploads, saved charts.
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { test } from "node:test";
 import { expectNoFaults } from "./browser.mjs";
-import { openReady, setNumber, settled } from "./explore.mjs";
+import { openReady, setNumber, waitForPlanning } from "./explore.mjs";
 import { useFixture } from "./fixture.mjs";
 
 const fixture = useFixture();
 
-const header = (page, name) => page.locator("header.bar").getByRole("link", { name, exact: true });
-const path = (page) => new URL(page.url()).pathname;
+const headerLink = (page, name) => page.locator("header.bar").getByRole("link", { name, exact: true });
+const readPath = (page) => new URL(page.url()).pathname;
 
-test("all ways to open the explore page keep its state", async () => {
+test("the explore page has the same state however it is opened", async () => {
   const page = await fixture.open();
   await openReady(page, "llama-2-7b-long-documents");
   await page.waitForURL("**/s/*");
-  await header(page, "Explore").click();
+  await headerLink(page, "Explore").click();
   await page.getByTestId("export").waitFor();
-  assert.equal(await header(page, "Explore").getAttribute("aria-current"), "page");
-  // Another way to open the same page.
-  await header(page, "Datasets").click();
+  assert.equal(await headerLink(page, "Explore").getAttribute("aria-current"), "page");
+  await headerLink(page, "Datasets").click();
   await page.getByTestId("export").waitFor({ state: "detached" });
-  await header(page, "Explore").click();
-  await settled(page);
+  await headerLink(page, "Explore").click();
+  await waitForPlanning(page);
   await page.getByTestId("export").waitFor();
-  const before = path(page);
+  const before = readPath(page);
   await setNumber(page, "/workload/global_batch", 24);
-  await settled(page);
+  await waitForPlanning(page);
   await page.waitForFunction((before) => location.pathname !== before, before);
 
-  // What is pinned is opened from the page of another, though the router believes that it stands there.
+  // The link opens the pinned scenario, although the router has its address as the current one (ADR 7).
   const card = page.getByTestId("card-comparison");
   await card.getByTestId("comparison-pin").click();
-  const pinned = path(page);
+  const pinned = readPath(page);
   await setNumber(page, "/workload/global_batch", 40);
-  await settled(page);
+  await waitForPlanning(page);
   await page.waitForFunction((pinned) => location.pathname !== pinned, pinned);
-  const edited = path(page);
+  const edited = readPath(page);
   await card.getByTestId("comparison-link").click();
   await page.waitForFunction((pinned) => location.pathname === pinned, pinned);
-  await settled(page);
+  await waitForPlanning(page);
   assert.equal(await page.locator('[data-pointer="/workload/global_batch"]').inputValue(), "24");
   await page.goBack();
   await page.waitForFunction((edited) => location.pathname === edited, edited);
-  await settled(page);
+  await waitForPlanning(page);
   assert.equal(await page.locator('[data-pointer="/workload/global_batch"]').inputValue(), "40");
   expectNoFaults(page);
   await page.context().close();
@@ -52,34 +51,34 @@ test("all ways to open the explore page keep its state", async () => {
 test("the back button returns from the compared scenario", async () => {
   const page = await fixture.open();
   await page.goto("/new?ready=vlm-s-image-heavy");
-  await settled(page);
-  const other = path(page);
+  await waitForPlanning(page);
+  const other = readPath(page);
   await page.goto("/new?ready=llama-2-7b-long-documents");
-  await settled(page);
-  const here = path(page);
-  // The router knows this address, and goes on believing that it stands there.
+  await waitForPlanning(page);
+  const here = readPath(page);
+  // The router has this address as the current one, also after the page replaces it.
   await page.goto(here);
-  await settled(page);
+  await waitForPlanning(page);
   const title = await page.getByTestId("title").inputValue();
   const card = page.getByTestId("card-comparison");
   await card.getByTestId("comparison-link-field").fill(`${fixture.server.url}${other}`);
   await card.getByTestId("comparison-link-field").blur();
   await card.getByTestId("comparison-link").click();
   await page.waitForFunction((other) => location.pathname === other, other);
-  await settled(page);
+  await waitForPlanning(page);
   assert.notEqual(await page.getByTestId("title").inputValue(), title);
   await page.goBack();
   await page.waitForFunction(
     ([here, title]) => location.pathname === here && document.querySelector('[data-testid="title"]')?.value === title,
     [here, title],
   );
-  await settled(page);
+  await waitForPlanning(page);
   await page.goForward();
   await page.waitForFunction(
     ([other, title]) => location.pathname === other && ![title, "", undefined].includes(document.querySelector('[data-testid="title"]')?.value),
     [other, title],
   );
-  await settled(page);
+  await waitForPlanning(page);
   expectNoFaults(page);
   await page.context().close();
 });
@@ -87,33 +86,33 @@ test("the back button returns from the compared scenario", async () => {
 test("a link works again after the back button", async () => {
   const page = await fixture.open();
   await page.goto("/new?ready=llama-2-7b-long-documents");
-  await settled(page);
-  const here = path(page);
+  await waitForPlanning(page);
+  const here = readPath(page);
   for (const _ of ["once", "again"]) {
-    await header(page, "Scenarios").click();
+    await headerLink(page, "Scenarios").click();
     await page.waitForFunction(() => location.pathname === "/scenarios");
     await page.goBack();
     await page.waitForFunction((here) => location.pathname === here, here);
-    await settled(page);
+    await waitForPlanning(page);
   }
   expectNoFaults(page);
   await page.context().close();
 });
 
-test("an edit of the title can be undone, and other undo steps do not change it", async () => {
+test("an edit of the title can be undone, and undo of another edit does not change the title", async () => {
   const page = await fixture.open();
   await page.goto("/new?ready=llama-2-7b-long-documents");
-  await settled(page);
+  await waitForPlanning(page);
   const title = page.getByTestId("title");
   await title.fill("Ours");
   const batch = page.locator('[data-pointer="/workload/global_batch"]');
   const before = await batch.inputValue();
   await setNumber(page, "/workload/global_batch", 24);
-  await settled(page);
+  await waitForPlanning(page);
   await page.locator("main h1").first().click({ position: { x: 2, y: 2 } });
   await page.evaluate(() => document.activeElement?.blur());
   await page.keyboard.press("Control+z");
-  await settled(page);
+  await waitForPlanning(page);
   assert.deepEqual([await batch.inputValue(), await title.inputValue()], [before, "Ours"]);
   await page.keyboard.press("Control+z");
   await page.waitForFunction(() => document.querySelector('[data-testid="title"]').value !== "Ours");
@@ -124,24 +123,24 @@ test("an edit of the title can be undone, and other undo steps do not change it"
 test("a scenario from a self-contained link survives navigation", async () => {
   const page = await fixture.open();
   await page.goto("/new?ready=llama-2-7b-long-documents");
-  await settled(page);
+  await waitForPlanning(page);
   await page.getByTestId("export").locator("summary").click();
   await page.getByTestId("copy-contained").click();
   await page.waitForFunction(() => document.querySelector('[data-testid="copy-contained"]').dataset.url);
   const link = await page.getByTestId("copy-contained").getAttribute("data-url");
   const other = await fixture.open();
-  // Another server: it has no results of the scenario.
+  // Simulates another server, which has no results of the scenario.
   await other.route("**/api/v1/scenarios/identity", async (route) => {
     const identity = await (await route.fetch()).json();
     await route.fulfill({ json: { ...identity, planned: false } });
   });
   await other.goto(link);
   await other.getByTestId("unsaved").waitFor();
-  await header(other, "Explore").click();
+  await headerLink(other, "Explore").click();
   await other.getByTestId("unsaved").waitFor();
-  await header(other, "Datasets").click();
+  await headerLink(other, "Datasets").click();
   await other.getByTestId("upload").waitFor({ state: "attached" });
-  await header(other, "Explore").click();
+  await headerLink(other, "Explore").click();
   await other.getByTestId("unsaved").waitFor();
   await other.waitForFunction(() => location.pathname === "/c/" && location.hash.startsWith("#z1."));
   expectNoFaults(page);
@@ -152,23 +151,23 @@ test("a scenario from a self-contained link survives navigation", async () => {
 
 test("a response that arrives after navigation does not affect other pages", async () => {
   const page = await fixture.open();
-  const held = [];
+  const pending = [];
   await page.route("**/api/v1/traces?*", async (route) => {
-    if (route.request().method() === "POST") held.push(route);
+    if (route.request().method() === "POST") pending.push(route);
     else await route.continue();
   });
   await page.goto("/traces");
   const trace = { name: "late.json", mimeType: "application/json", buffer: Buffer.from(JSON.stringify([{ ph: "X", pid: 1, tid: 1, ts: 0, dur: 5, name: "late" }])) };
   await page.getByTestId("trace-upload").setInputFiles(trace);
   await page.getByTestId("cancel-upload").waitFor();
-  await header(page, "Runs").click();
+  await headerLink(page, "Runs").click();
   await page.getByTestId("import-log").waitFor({ state: "attached" });
-  assert.equal(held.length, 1);
-  await held[0].continue();
+  assert.equal(pending.length, 1);
+  await pending[0].continue();
   await page.waitForTimeout(800);
   await page.unroute("**/api/v1/traces?*");
 
-  // Schedules have units of their own; the plans' charts have seconds.
+  // Charts of schedules have abstract units, charts of plans have seconds.
   await page.route("**/api/v1/schedules", async (route) => {
     await page.waitForTimeout(900);
     await route.continue().catch(() => {});
@@ -176,7 +175,7 @@ test("a response that arrives after navigation does not affect other pages", asy
   await page.goto("/schedules");
   await page.waitForTimeout(300);
   await page.getByRole("link", { name: "Explore", exact: true }).click();
-  await settled(page);
+  await waitForPlanning(page);
   await page.waitForTimeout(1200);
   const chart = page.locator("canvas.gantt-canvas").first();
   await chart.focus();
@@ -203,10 +202,10 @@ test("an upload can be cancelled", async () => {
   await page.context().close();
 });
 
-test("every chart is saved as a picture, and differences are described in text", async () => {
+test("a chart is saved as SVG and PNG, and differences are described in text", async () => {
   const page = await fixture.open();
   await page.goto("/new?ready=vlm-s-image-heavy");
-  await settled(page);
+  await waitForPlanning(page);
   const chart = page.locator(".chart", { has: page.locator(".chart-saves") }).first();
   await chart.scrollIntoViewIfNeeded();
   for (const [format, begins] of [["svg", "<svg"], ["png", "\x89PNG"]]) {

@@ -1,19 +1,19 @@
-// Ranking table: columns, order of the charts, keyboard access, communication inside actions.
+// Table of plans: columns, order of the charts, keyboard access, communication inside actions.
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
 import { expectNoFaults } from "./browser.mjs";
-import { field, gantt, openReady, ranking, reveal, settled, shown, stored } from "./explore.mjs";
-import { pictures, useFixture } from "./fixture.mjs";
+import { fetchScenario, field, gantt, openReady, readRanking, readWindow, reveal, waitForPlanning } from "./explore.mjs";
+import { screenshots, useFixture } from "./fixture.mjs";
 
 const fixture = useFixture();
 const READY = "llama-2-7b-long-documents";
 
-test("every plan has its layout, its layers per stage and its tokens/s/GPU in the table", async () => {
+test("the table shows layout, layers per stage and tokens/s/GPU of each plan", async () => {
   const page = await fixture.open();
   await openReady(page, READY);
-  const rows = await ranking(page);
-  const { outcome, scenario } = await stored(page, fixture.server);
+  const rows = await readRanking(page);
+  const { outcome, scenario } = await fetchScenario(page, fixture.server);
   const devices = scenario.cluster.nodes * scenario.cluster.devices_per_node;
   for (const { planner, answer } of outcome.results.filter((result) => result.answer.status === "planned")) {
     const { layout, metrics } = answer;
@@ -23,18 +23,18 @@ test("every plan has its layout, its layers per stage and its tokens/s/GPU in th
     assert.ok(Math.abs(shownRate - metrics.tokens_per_s / devices) < 1e-6 * shownRate);
   }
   await page.setViewportSize({ width: 390, height: 844 });
-  // Only the table scrolls sideways; charts are drawn anew at the next frames.
+  // Charts get their new width in the next frames, so wait for the page width.
   await page.waitForFunction(() => document.documentElement.scrollWidth <= 390);
   expectNoFaults(page);
   await page.context().close();
 });
 
-test("results are reachable with ten presses of Tab", async () => {
+test("results are reachable with at most ten presses of Tab", async () => {
   const page = await fixture.open();
   await openReady(page, READY);
   const link = await page.url();
   await page.goto(link);
-  await settled(page);
+  await waitForPlanning(page);
   let presses = 0;
   let reached = false;
   for (; presses < 10 && !reached; presses += 1) {
@@ -49,7 +49,7 @@ test("results are reachable with ten presses of Tab", async () => {
   await page.context().close();
 });
 
-test("charts follow the table while a slider is dragged", async () => {
+test("charts have the order of the table while a field changes", async () => {
   const page = await fixture.open();
   await openReady(page, READY);
   await page.evaluate(() => {
@@ -69,23 +69,23 @@ test("charts follow the table while a slider is dragged", async () => {
     await field(page, "/workload/context_length").fill(String(value));
     await page.waitForTimeout(300);
   }
-  await settled(page);
+  await waitForPlanning(page);
   assert.deepEqual(await page.evaluate(() => globalThis.wrong), []);
   await page.context().close();
 });
 
-test("communication inside actions is drawn, and the sums of an area equal the table", async () => {
+test("communication inside actions is drawn", async () => {
   const page = await fixture.open();
   await openReady(page, READY);
-  const { outcome } = await stored(page, fixture.server);
+  const { outcome } = await fetchScenario(page, fixture.server);
   const [{ planner, answer }] = outcome.results;
   assert.ok(answer.metrics.exposed_communication > 0.001);
   const canvas = gantt(page, planner);
-  await shown(canvas);
+  await readWindow(canvas);
   const colours = await canvas.evaluate((element) => {
     const { data, width, height } = element.getContext("2d").getImageData(0, 0, element.width, element.height);
     const ratio = devicePixelRatio;
-    // The middle row of the strip at the lower edge of the first bar.
+    // Middle pixel row of the communication strip at the lower edge of the first bar.
     const y = Math.min(height - 1, Math.round(13.5 * ratio));
     const found = new Set();
     for (let x = 0; x < width; x += 1) {
@@ -95,12 +95,12 @@ test("communication inside actions is drawn, and the sums of an area equal the t
     return [...found];
   });
   assert.ok(colours.includes("136,34,85"), `the colour of communication is in the bars: ${colours.slice(0, 20)}`);
-  await canvas.screenshot({ path: join(pictures, "communication-inside.png") });
+  await canvas.screenshot({ path: join(screenshots, "communication-inside.png") });
   expectNoFaults(page);
   await page.context().close();
 });
 
-test("a dynamic plan has differences to a static one", async () => {
+test("the actions of a dynamic plan are compared with those of a static plan", async () => {
   const page = await fixture.open();
   await openReady(page, "vlm-s-image-heavy");
   await page.getByTestId("gantt-differences-switch").click();

@@ -1,16 +1,16 @@
-// Sends logs with the commands of the page in a shell.
+// Helpers for runs: shell commands, points, charts, selection of a scenario.
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
 
-/** Runs a command in a folder until it is killed; its children die with it. */
-export function beginShell(command, folder) {
+/** Starts a command in a folder. `kill` ends it with its child processes. */
+export function startShell(command, folder) {
   const child = spawn("sh", ["-c", command], { cwd: folder, detached: true, stdio: ["ignore", "pipe", "pipe"] });
-  let words = "";
-  child.stdout.on("data", (chunk) => (words += chunk));
-  child.stderr.on("data", (chunk) => (words += chunk));
+  let output = "";
+  child.stdout.on("data", (chunk) => (output += chunk));
+  child.stderr.on("data", (chunk) => (output += chunk));
   const ended = new Promise((resolve) => child.once("exit", resolve));
   return {
-    words: () => words,
+    words: () => output,
     async kill() {
       try {
         process.kill(-child.pid, "SIGKILL");
@@ -22,11 +22,11 @@ export function beginShell(command, folder) {
   };
 }
 
-/** Runs a command in a folder to its end. */
+/** Runs a command in a folder and returns its output. */
 export const runShell = (command, folder) => execFileSync("sh", ["-c", command], { cwd: folder, encoding: "utf8" });
 
-/** Every point of a run. */
-export async function allPoints(server, run) {
+/** Fetches all points of a run. */
+export async function fetchPoints(server, run) {
   const points = [];
   let after = 0;
   while (after !== undefined) {
@@ -37,9 +37,9 @@ export async function allPoints(server, run) {
   return points;
 }
 
-/** Waits until a reading is good. */
-export async function eventually(read, isGood, what, patience = 30_000) {
-  const end = Date.now() + patience;
+/** Reads a value until `isGood` accepts it, and returns it. */
+export async function waitForValue(read, isGood, what, timeoutMs = 30_000) {
+  const end = Date.now() + timeoutMs;
   for (;;) {
     const found = await read();
     if (isGood(found)) return found;
@@ -48,18 +48,18 @@ export async function eventually(read, isGood, what, patience = 30_000) {
   }
 }
 
-/** Points that a chart of the run page has drawn. */
-export async function drawn(page, metric) {
+/** Returns the number of points in a chart of the run page. */
+export async function countDrawnPoints(page, metric) {
   const chart = page.getByTestId(`chart-${metric}`);
   if ((await chart.count()) === 0) return 0;
   return Number(await chart.getAttribute("data-points"));
 }
 
-/** Chooses a stored scenario as the plan of a run, in the search field. */
-export async function chooseScenario(page, id, words = "") {
+/** Selects a stored scenario for a run, in the search field. */
+export async function chooseScenario(page, id, query = "") {
   const field = page.getByTestId("choose-scenario");
   await field.click();
-  if (words) await field.fill(words);
+  if (query) await field.fill(query);
   await page.locator(`[data-testid="scenario-offers"] [data-offer="${id}"]`).click();
   await page.locator(`[data-testid="choose-scenario"][data-scenario="${id}"]`).waitFor();
 }

@@ -1,22 +1,22 @@
-// Live runs: opened on the page, fed by the displayed commands, drawn with a plan and with other runs.
+// Live runs: created on the page, sent with the displayed commands, compared with a plan and with other runs.
 import assert from "node:assert/strict";
 import { appendFileSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { serious } from "./axe.mjs";
-import { expectNoFaults, tooWide } from "./browser.mjs";
+import { findSeriousViolations } from "./axe.mjs";
+import { expectNoFaults, findOverflow } from "./browser.mjs";
 import { openReady } from "./explore.mjs";
-import { allPoints, beginShell, chooseScenario, drawn, eventually, runShell } from "./runs.mjs";
+import { chooseScenario, countDrawnPoints, fetchPoints, runShell, startShell, waitForValue } from "./runs.mjs";
 import { root } from "./server.mjs";
-import { pictures, readme, useFixture } from "./fixture.mjs";
+import { readmeScreenshots, screenshots, useFixture } from "./fixture.mjs";
 
 let folder, scenario, log;
-/** The run that was sent by the shell, and the one that was imported. */
-let sent, imported;
+/** Identifiers of the run that the shell sends, and of the run that is imported. */
+let sentRun, importedRun;
 const fixture = useFixture(async ({ open, server }) => {
   folder = mkdtempSync(join(tmpdir(), "planscope-log-"));
-  log = readFileSync(logFile());
+  log = readFileSync(findLogFile());
   const page = await open();
   await openReady(page, "llama-2-7b-long-documents");
   await page.getByTestId("save").click();
@@ -28,16 +28,16 @@ after(async () => {
   if (folder) rmSync(folder, { recursive: true, force: true });
 });
 
-/** The log of a real job where one is at hand, else the fixture. */
-function logFile() {
+/** Returns the path of the log of a real job if PLANSCOPE_DATA is set, otherwise of the fixture. */
+function findLogFile() {
   const data = process.env.PLANSCOPE_DATA;
   if (!data) return join(root, "tests/e2e/fixtures/megatron_run.log");
   const real = join(data, "data/logs/meg_ds_3d_gpt2_perf_n16-ds-on.out");
-  assert.ok(existsSync(real), `PLANSCOPE_DATA holds no ${real}`);
+  assert.ok(existsSync(real), `PLANSCOPE_DATA does not contain ${real}`);
   return real;
 }
 
-test("a run is opened, sent with the displayed commands, interrupted, resumed, and equals an import", async (t) => {
+test("a run that is sent with the displayed commands and interrupted has the same points as an import", async (t) => {
   t.diagnostic(`${process.env.PLANSCOPE_DATA ? "the log of a real job" : "the fixture"}, ${log.length} bytes`);
   const page = await fixture.open();
   await page.goto("/");
@@ -53,36 +53,36 @@ test("a run is opened, sent with the displayed commands, interrupted, resumed, a
   assert.match(streamed, /^while sleep 1; do tail .*curl .*Bearer \S+/);
   await page.getByTestId("command-looped").locator("xpath=../..").getByRole("button").click();
   await page.getByRole("button", { name: /^Copied: / }).waitFor();
-  assert.equal((await page.evaluate(() => navigator.clipboard.readText())).trim(), looped.trim(), "the button copies what is shown");
-  sent = await page.getByTestId("run-created").getAttribute("data-run");
+  assert.equal((await page.evaluate(() => navigator.clipboard.readText())).trim(), looped.trim(), "the button copies the displayed command");
+  sentRun = await page.getByTestId("run-created").getAttribute("data-run");
   await page.getByTestId("run-link").click();
-  await page.waitForURL(`**/runs/${sent}`);
+  await page.waitForURL(`**/runs/${sentRun}`);
   await page.getByText("No step has arrived yet").waitFor();
   assert.equal(await page.getByTestId("run-state").locator(".state").getAttribute("data-state"), "waiting");
 
-  // A job that writes: half of it while the line streams, which then is killed in the middle of a line.
+  // The streaming command sends half of the log, and is killed in the middle of a line. The loop sends the rest.
   const file = join(folder, "train.log");
   const steps = [...log.toString("latin1").matchAll(/elapsed time per iteration/g)].map(({ index }) => index);
   const [sixth, half] = [steps[Math.floor(steps.length / 6)], steps[Math.floor(steps.length / 2)]];
   writeFileSync(file, log.subarray(0, sixth));
-  const stream = beginShell(streamed, folder);
+  const stream = startShell(streamed, folder);
   try {
-    await eventually(() => drawn(page, "step"), (count) => count > 0, "points appear");
-    const first = await drawn(page, "step");
+    await waitForValue(() => countDrawnPoints(page, "step"), (count) => count > 0, "points appear");
+    const first = await countDrawnPoints(page, "step");
     appendFileSync(file, log.subarray(sixth, half));
-    await eventually(() => drawn(page, "step"), (count) => count > first, "more points appear");
-    await eventually(async () => (await fixture.server.get(`/runs/${sent}`)).summary.bytes, (bytes) => bytes === half, "half is stored");
+    await waitForValue(() => countDrawnPoints(page, "step"), (count) => count > first, "more points appear");
+    await waitForValue(async () => (await fixture.server.get(`/runs/${sentRun}`)).summary.bytes, (bytes) => bytes === half, "half of the log is stored");
   } finally {
     await stream.kill();
   }
   assert.equal(await page.getByTestId("feed-mode").getAttribute("data-mode"), "streaming");
   assert.equal(await page.getByTestId("run-state").locator(".state").getAttribute("data-state"), "live");
-  const before = await drawn(page, "step");
+  const before = await countDrawnPoints(page, "step");
   appendFileSync(file, log.subarray(half));
-  const loop = beginShell(looped, folder);
+  const loop = startShell(looped, folder);
   try {
-    await eventually(async () => (await fixture.server.get(`/runs/${sent}`)).summary.bytes, (bytes) => bytes === log.length, "all of it is stored", 60_000);
-    await eventually(() => drawn(page, "step"), (count) => count > before, "the page goes on");
+    await waitForValue(async () => (await fixture.server.get(`/runs/${sentRun}`)).summary.bytes, (bytes) => bytes === log.length, "the log is stored", 60_000);
+    await waitForValue(() => countDrawnPoints(page, "step"), (count) => count > before, "the chart gets more points");
   } finally {
     await loop.kill();
   }
@@ -90,23 +90,23 @@ test("a run is opened, sent with the displayed commands, interrupted, resumed, a
   await page.locator('[data-testid="run-state"] [data-state="ended"]').waitFor();
 
   await page.goto("/runs");
-  await page.getByTestId("import-log").setInputFiles(logFile());
-  imported = await page.getByTestId("imported").getAttribute("data-run");
+  await page.getByTestId("import-log").setInputFiles(findLogFile());
+  importedRun = await page.getByTestId("imported").getAttribute("data-run");
   await page.getByTestId("imported").getByTestId("log-report").getByText(/lines parsed/).waitFor();
-  const points = await allPoints(fixture.server, sent);
-  assert.deepEqual(points, await allPoints(fixture.server, imported), "in pieces and as a whole");
+  const points = await fetchPoints(fixture.server, sentRun);
+  assert.deepEqual(points, await fetchPoints(fixture.server, importedRun), "the streamed and the imported run have the same points");
   assert.ok(points.length > 40, `${points.length} points`);
   expectNoFaults(page);
   await page.context().close();
 });
 
-test("a log of another job has no differences, and one click corrects the scenario", async () => {
+test("a run of another job has no differences to the plan, and one click corrects the scenario", async () => {
   const page = await fixture.open();
   const log = readFileSync(join(root, "tests/e2e/fixtures/megatron_run.log"));
   const headers = { origin: fixture.server.url };
   const run = (await (await fetch(`${fixture.server.url}/api/v1/runs/import`, { method: "POST", headers, body: log })).json()).summary.id;
   await page.goto(`/runs/${run}`);
-  // A link to the scenario, pasted into the search field.
+  // The search field accepts a link to the scenario.
   await page.getByTestId("choose-scenario").fill(`${fixture.server.url}/s/${scenario.slice(0, 12)}#i=1`);
   await page.locator(`[data-testid="choose-scenario"][data-scenario="${scenario}"]`).waitFor();
   const other = page.getByTestId("other-job");
@@ -115,8 +115,8 @@ test("a log of another job has no differences, and one click corrects the scenar
   assert.match(await page.getByTestId("figures-summary").innerText(), /different jobs/);
   assert.equal(await page.locator('[data-metric="error"]').count(), 0, "no differences");
   assert.equal(await page.getByTestId("calibrate").count(), 0);
-  assert.equal(await page.locator('[data-testid="chart-step"]').getAttribute("data-levels"), "0", "no prediction of another job is drawn");
-  await page.screenshot({ path: join(pictures, "other-job-1440-light.png"), fullPage: true });
+  assert.equal(await page.locator('[data-testid="chart-step"]').getAttribute("data-levels"), "0", "the prediction of another job is not drawn");
+  await page.screenshot({ path: join(screenshots, "other-job-1440-light.png"), fullPage: true });
   await page.getByTestId("correct-scenario").click();
   await page.getByTestId("same-job").waitFor({ timeout: 120_000 });
   await other.waitFor({ state: "detached" });
@@ -139,12 +139,12 @@ test("a log of another job has no differences, and one click corrects the scenar
   assert.equal(new URL(page.url()).searchParams.get("plans"), "interleaved");
   await page.reload();
   await page.locator('[data-testid="chart-step"][data-levels="3"]').waitFor();
-  assert.equal(await page.getByTestId("plan-interleaved").isChecked(), true, "a link shows the same");
+  assert.equal(await page.getByTestId("plan-interleaved").isChecked(), true, "the address contains the selection");
   expectNoFaults(page);
   await page.context().close();
 });
 
-test("the plan of a run is found among drafts and gallery, by text and by keyboard", async () => {
+test("the scenario of a run is selected by text, by keyboard and by link", async () => {
   const page = await fixture.open();
   await page.goto("/runs");
   const field = page.getByTestId("choose-scenario");
@@ -152,14 +152,14 @@ test("the plan of a run is found among drafts and gallery, by text and by keyboa
   await field.click();
   await offers.getByText("Saved scenarios").waitFor();
   await offers.getByText("Gallery").waitFor();
-  assert.match(await offers.locator(`[data-offer="${scenario}"] .offer-figure`).innerText(), /s, /, "its headline figure");
+  assert.match(await offers.locator(`[data-offer="${scenario}"] .offer-figure`).innerText(), /s, /, "the offer has the main figure of the scenario");
   await field.fill("gpt-3 uniform");
   await offers.locator('[data-offer="gpt-3-175b-uniform"]').waitFor();
   await field.press("ArrowDown");
   await field.press("ArrowUp");
   await field.press("Enter");
   await page.locator('[data-testid="choose-plan"] option').nth(1).waitFor({ state: "attached", timeout: 120_000 });
-  assert.equal((await fixture.server.get(`/scenarios/${await field.getAttribute("data-scenario")}`)).kept, false, "it need not be saved");
+  assert.equal((await fixture.server.get(`/scenarios/${await field.getAttribute("data-scenario")}`)).kept, false, "the selected scenario is a draft");
   await page.getByTestId("choose-none").click();
   assert.equal(await field.getAttribute("data-scenario"), null);
   await field.fill("/s/aaaaaaaaaaaa");
@@ -169,17 +169,17 @@ test("the plan of a run is found among drafts and gallery, by text and by keyboa
   await page.context().close();
 });
 
-test("a second run is drawn with the first, and both are in a table", async () => {
+test("a second run is drawn in the charts of the first, and the table contains both", async () => {
   const page = await fixture.open();
-  await page.goto(`/runs/${sent}`);
-  const alone = await eventually(() => drawn(page, "step"), (count) => count > 0, "points");
+  await page.goto(`/runs/${sentRun}`);
+  const alone = await waitForValue(() => countDrawnPoints(page, "step"), (count) => count > 0, "points");
   await page.getByTestId("add-run").focus();
-  await page.locator(`[data-testid="add-run"] option[value="${imported}"]`).waitFor({ state: "attached" });
-  await page.getByTestId("add-run").selectOption(imported);
+  await page.locator(`[data-testid="add-run"] option[value="${importedRun}"]`).waitFor({ state: "attached" });
+  await page.getByTestId("add-run").selectOption(importedRun);
   await page.getByTestId("compared").locator("tbody tr").nth(1).waitFor();
-  await eventually(() => drawn(page, "step"), (count) => count > alone, "the second run's points");
-  assert.match((await page.getByTestId("compared").locator("tbody tr").nth(1).innerText()).replace(/\s/g, " "), /[+−]0\.\d\d %/, "the same log takes about the same time");
-  assert.equal(new URL(page.url()).searchParams.get("runs"), imported);
+  await waitForValue(() => countDrawnPoints(page, "step"), (count) => count > alone, "points of the second run");
+  assert.match((await page.getByTestId("compared").locator("tbody tr").nth(1).innerText()).replace(/\s/g, " "), /[+−]0\.\d\d %/, "the difference of two runs of the same log is below 1 %");
+  assert.equal(new URL(page.url()).searchParams.get("runs"), importedRun);
   await page.getByTestId("show-loss").uncheck();
   await page.getByTestId("chart-loss").waitFor({ state: "detached" });
   await page.reload();
@@ -190,7 +190,7 @@ test("a second run is drawn with the first, and both are in a table", async () =
   await page.context().close();
 });
 
-test("without event streams the page polls", async () => {
+test("without event streams, the page polls", async () => {
   const page = await fixture.open({ refusals: true });
   await page.route("**/events?*", (route) => route.fulfill({ status: 404, body: "" }));
   const opened = await (await fetch(`${fixture.server.url}/api/v1/runs`, { method: "POST", body: '{"name": "Polled"}' })).json();
@@ -202,36 +202,36 @@ test("without event streams the page polls", async () => {
     body: log,
   });
   assert.ok(answer.ok, `${answer.status} ${await answer.text()}`);
-  await eventually(() => drawn(page, "step"), (count) => count > 0, "points without a stream");
+  await waitForValue(() => countDrawnPoints(page, "step"), (count) => count > 0, "points arrive without an event stream");
   expectNoFaults(page);
   await page.context().close();
 });
 
 test("runs are renamed, tagged, found, deleted and restored", async () => {
   const page = await fixture.open();
-  await page.goto(`/runs/${sent}`);
+  await page.goto(`/runs/${sentRun}`);
   await page.getByTestId("run-title").fill("Nightly of the 7B");
   await page.getByTestId("run-title").press("Enter");
   await page.getByTestId("run-tags").fill("a100, nightly");
   await page.getByTestId("run-tags").press("Tab");
   await page.getByTestId("run-note").fill("with offload");
   await page.getByTestId("run-note").press("Tab");
-  await eventually(async () => (await fixture.server.get(`/runs/${sent}`)).summary.note, (note) => note === "with offload", "the note is stored");
+  await waitForValue(async () => (await fixture.server.get(`/runs/${sentRun}`)).summary.note, (note) => note === "with offload", "the note is stored");
   await page.goto("/runs");
   const rows = page.getByTestId("runs").locator("tbody tr[data-id]");
   await page.getByTestId("runs-tags").getByRole("button", { name: "nightly" }).click();
-  await eventually(() => rows.count(), (count) => count === 1, "one run has the tag");
+  await waitForValue(() => rows.count(), (count) => count === 1, "one run has the tag");
   assert.match(await rows.first().innerText(), /Nightly of the 7B[\s\S]*with offload/);
   await page.getByTestId("runs-search").fill("nothing of this name");
   await page.getByText("Nothing matches.").waitFor();
   await page.getByTestId("runs-search").fill("7B");
   await rows.first().waitFor();
   await page.getByRole("button", { name: "Delete Nightly of the 7B" }).click();
-  await eventually(() => rows.count(), (count) => count === 0, "it leaves the list");
-  await eventually(async () => (await fetch(`${fixture.server.url}/api/v1/runs/${sent}`)).status, (status) => status === 410, "it is deleted");
+  await waitForValue(() => rows.count(), (count) => count === 0, "the run is not in the list");
+  await waitForValue(async () => (await fetch(`${fixture.server.url}/api/v1/runs/${sentRun}`)).status, (status) => status === 410, "the run is deleted");
   await page.getByRole("button", { name: "Undo" }).click();
-  await eventually(() => rows.count(), (count) => count === 1, "it is back");
-  assert.equal((await fixture.server.get(`/runs/${sent}`)).summary.name, "Nightly of the 7B");
+  await waitForValue(() => rows.count(), (count) => count === 1, "the run is in the list again");
+  assert.equal((await fixture.server.get(`/runs/${sentRun}`)).summary.name, "Nightly of the 7B");
   expectNoFaults(page);
   await page.context().close();
 });
@@ -243,14 +243,14 @@ test("an example log is replayed as a live run", async () => {
   await page.waitForURL(/\/runs\/[a-z2-7]+/, { timeout: 60_000 });
   await page.getByTestId("run-state").getByText("Live").waitFor();
   const run = new URL(page.url()).pathname.split("/").pop();
-  await eventually(async () => (await fixture.server.get(`/runs/${run}`)).summary.points, (points) => points > 3, "its first points");
-  await page.screenshot({ path: join(pictures, "replay-1440-light.png") });
+  await waitForValue(async () => (await fixture.server.get(`/runs/${run}`)).summary.points, (points) => points > 3, "first points");
+  await page.screenshot({ path: join(screenshots, "replay-1440-light.png") });
   expectNoFaults(page);
   await page.context().close();
 });
 
-/** The log of an invented job that does what the plan says, two per cent slower and with some noise. */
-function logOfPlan(steps, { iterations }, globalBatch) {
+/** Creates the log of a synthetic job with the step times of the plan, 2 % slower, with noise. */
+function createLog(steps, { iterations }, globalBatch) {
   let seed = 7;
   const noise = () => ((seed = (seed * 1103515245 + 12345) % 2147483648) / 2147483648) * 2 - 1;
   const line = (_, at) => {
@@ -270,12 +270,12 @@ function logOfPlan(steps, { iterations }, globalBatch) {
 
 test("a job that runs as planned is drawn live inside the predicted interval", async () => {
   const headers = { origin: fixture.server.url, "content-type": "application/json" };
-  const asked = { name: "Llama-2 7B, long documents", scenario, plan: "wait_free_cyclic" };
-  const opened = await (await fetch(`${fixture.server.url}/api/v1/runs`, { method: "POST", headers, body: JSON.stringify(asked) })).json();
+  const request = { name: "Llama-2 7B, long documents", scenario, plan: "wait_free_cyclic" };
+  const opened = await (await fetch(`${fixture.server.url}/api/v1/runs`, { method: "POST", headers, body: JSON.stringify(request) })).json();
   const { outcome } = await fixture.server.get(`/scenarios/${scenario}/outcome`);
-  const plan = outcome.results.find(({ planner }) => planner === asked.plan).answer;
-  const { scenario: question } = await fixture.server.get(`/scenarios/${scenario}`);
-  const text = logOfPlan(140, plan, question.workload.global_batch);
+  const plan = outcome.results.find(({ planner }) => planner === request.plan).answer;
+  const { scenario: definition } = await fixture.server.get(`/scenarios/${scenario}`);
+  const text = createLog(140, plan, definition.workload.global_batch);
   const log = `${fixture.server.url}/api/v1/runs/${opened.run}/log`;
   const put = async (from, to) => {
     const body = text.slice(from, to);
@@ -288,34 +288,34 @@ test("a job that runs as planned is drawn live inside the predicted interval", a
   for (const scheme of ["light", "dark"]) {
     const page = await fixture.open({ scheme });
     await page.goto(`/runs/${opened.run}`);
-    await eventually(() => drawn(page, "step"), (count) => count >= 60, "the first half");
+    await waitForValue(() => countDrawnPoints(page, "step"), (count) => count >= 60, "the first half");
     if (scheme === "light") await put(half, text.length);
-    // The last step stays open until the next begins.
-    await eventually(() => drawn(page, "step"), (count) => count >= 139, "the second half");
+    // The last step has no point until the next step begins.
+    await waitForValue(() => countDrawnPoints(page, "step"), (count) => count >= 139, "the second half");
     assert.equal(await page.getByTestId("run-state").locator(".state").getAttribute("data-state"), "live");
     const inside = /inside the band: ([\d.]+)\s%/.exec(await page.getByTestId("figures-summary").innerText());
     assert.ok(Number(inside?.[1]) > 90, `${inside?.[1]} % inside the band`);
     await page.getByText(/step 140 of 400/).waitFor();
-    if (readme) await page.screenshot({ path: join(readme, `run-${scheme}.png`) });
+    if (readmeScreenshots) await page.screenshot({ path: join(readmeScreenshots, `run-${scheme}.png`) });
     expectNoFaults(page);
     await page.context().close();
   }
 });
 
 for (const scheme of ["light", "dark"]) {
-  test(`axe finds nothing serious, nothing is wider than the page, ${scheme}`, async () => {
+  test(`pages of runs and profiles have no serious accessibility violation and no overflow, ${scheme}`, async () => {
     const found = [];
-    const pages = [["runs", "/runs"], ["run", `/runs/${sent}?runs=${imported}`], ["profiles", "/profiles"]];
+    const pages = [["runs", "/runs"], ["run", `/runs/${sentRun}?runs=${importedRun}`], ["profiles", "/profiles"]];
     for (const width of [1440, 390, 320]) {
       const page = await fixture.open({ scheme, width, height: width > 1000 ? 1000 : 844 });
       for (const [name, path] of pages) {
         await page.goto(path);
         await page.locator("main").waitFor();
         await page.waitForFunction(() => !document.querySelector(".skeleton"));
-        if (name === "run") await eventually(() => drawn(page, "step"), (count) => count > 0, "charts");
-        found.push(...(await tooWide(page)).map((what) => `${name} at ${width}: ${what}`));
-        if (width === 1440) found.push(...(await serious(page)).map((words) => `${name}: ${words}`));
-        if (width !== 320) await page.screenshot({ path: join(pictures, `${name}-${width}-${scheme}.png`), fullPage: width < 1000 });
+        if (name === "run") await waitForValue(() => countDrawnPoints(page, "step"), (count) => count > 0, "charts");
+        found.push(...(await findOverflow(page)).map((what) => `${name} at ${width}: ${what}`));
+        if (width === 1440) found.push(...(await findSeriousViolations(page)).map((words) => `${name}: ${words}`));
+        if (width !== 320) await page.screenshot({ path: join(screenshots, `${name}-${width}-${scheme}.png`), fullPage: width < 1000 });
       }
       expectNoFaults(page);
       await page.context().close();

@@ -1,4 +1,4 @@
-// A server on a free port with its own database.
+// Starts a server on a free port with its own database.
 import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -9,15 +9,15 @@ export const root = join(dirname(fileURLToPath(import.meta.url)), "../..");
 const program = process.env.PLANSCOPE_PROGRAM ?? join(root, "target/debug/planscope");
 const web = process.env.PLANSCOPE_WEB ?? join(root, "target/web");
 const READY = /Planscope is at (http:\/\/[^\s"]+)/;
-const PATIENCE_MS = 20_000;
+const START_TIMEOUT_MS = 20_000;
 
-/** The environment without settings of a server of one's own: a token there would lock the tests out. */
+/** Returns the environment without PLANSCOPE variables. For example, PLANSCOPE_TOKEN would make the server reject the requests of tests. */
 function environment() {
   const foreign = Object.entries(process.env).filter(([name]) => !name.startsWith("PLANSCOPE_"));
   return { ...Object.fromEntries(foreign), NO_COLOR: "1", RUST_LOG: "info" };
 }
 
-/** Starts a server; `url` is where it listens, `stop` ends it and removes its database. */
+/** Starts a server. `url` is its address. `stop` ends it, removes its database and returns its log. */
 export async function startServer() {
   const folder = mkdtempSync(join(tmpdir(), "planscope-e2e-"));
   const child = spawn(program, ["serve", "--address", "127.0.0.1:0", "--database", join(folder, "e2e.db"), "--web", web], {
@@ -26,25 +26,25 @@ export async function startServer() {
   });
   let log = "";
   const url = await new Promise((resolve, reject) => {
-    const late = setTimeout(() => reject(new Error(`the server did not start in time:\n${log}`)), PATIENCE_MS);
+    const timeout = setTimeout(() => reject(new Error(`the server did not start in time:\n${log}`)), START_TIMEOUT_MS);
     const read = (chunk) => {
       log += chunk;
       const ready = READY.exec(log.replace(/\x1b\[[0-9;]*m/g, ""));
       if (ready) {
-        clearTimeout(late);
+        clearTimeout(timeout);
         resolve(ready[1]);
       }
     };
     child.stdout.on("data", read);
     child.stderr.on("data", read);
     child.on("error", reject);
-    child.on("exit", (code) => reject(new Error(`the server ended with ${code}:\n${log}`)));
+    child.on("exit", (code) => reject(new Error(`the server exited with ${code}:\n${log}`)));
   });
   const ended = new Promise((resolve) => child.once("exit", resolve));
   return {
     url,
     pid: child.pid,
-    /** The answer of an API path, as JSON. */
+    /** Fetches the JSON of an API path. */
     async get(path) {
       const response = await fetch(`${url}/api/v1${path}`);
       if (!response.ok) throw new Error(`GET ${path}: ${response.status} ${await response.text()}`);

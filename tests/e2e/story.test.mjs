@@ -1,10 +1,10 @@
-// The main workflow: measured lengths, three schedules compared, a link that shows the same numbers elsewhere.
+// Main workflow: upload measured lengths, compare three schedules, open the link in a new browser.
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { expectNoFaults } from "./browser.mjs";
-import { choosePlanners, field, gantt, openReady, ranking, reveal, setNumber, settled, shown, stored } from "./explore.mjs";
+import { choosePlanners, fetchScenario, field, gantt, openReady, readRanking, readWindow, reveal, setNumber, waitForPlanning } from "./explore.mjs";
 import { root } from "./server.mjs";
 import { useFixture } from "./fixture.mjs";
 
@@ -13,44 +13,44 @@ const READY = ["vlm-s-image-heavy", "llama-2-7b-long-documents", "gpt-3-175b-uni
 
 const fixture = useFixture();
 
-/** The measured lengths where they are at hand, else the fixture. */
-function lengthFile() {
+/** Returns the path of measured lengths if PLANSCOPE_DATA is set, otherwise of the fixture. */
+function findLengthFile() {
   const data = process.env.PLANSCOPE_DATA;
   if (!data) return join(root, "tests/e2e/fixtures/long_documents.csv");
   const measured = join(data, "data/lengths/arxiv_summarization.csv");
-  assert.ok(existsSync(measured), `PLANSCOPE_DATA holds no ${measured}`);
+  assert.ok(existsSync(measured), `PLANSCOPE_DATA does not contain ${measured}`);
   return measured;
 }
 
-/** Digits of a text without what groups them. */
-const ungrouped = (text) => text.replace(/(?<=\d)[\s,.'\u2009\u202f\u00a0](?=\d{3})/g, "");
+/** Removes the separators between groups of three digits. */
+const removeGrouping = (text) => text.replace(/(?<=\d)[\s,.'\u2009\u202f\u00a0](?=\d{3})/g, "");
 
 for (const slug of READY) {
-  test(`the gallery's ${slug} shows its charts`, async () => {
+  test(`the ready scenario ${slug} shows a chart of each plan`, async () => {
     const page = await fixture.open();
     await openReady(page, slug);
-    const rows = await ranking(page);
-    const { outcome } = await stored(page, fixture.server);
+    const rows = await readRanking(page);
+    const { outcome } = await fetchScenario(page, fixture.server);
     assert.equal(Object.keys(rows).length, outcome.results.length);
     const planned = outcome.results.filter(({ answer }) => answer.status === "planned");
     assert.ok(planned.length >= 3, `only ${planned.map(({ planner }) => planner)} have a plan`);
     assert.equal(await page.locator('canvas[data-testid^="gantt-"]').count(), planned.length);
-    for (const { planner } of planned) assert.ok((await shown(gantt(page, planner))).spans > 0);
+    for (const { planner } of planned) assert.ok((await readWindow(gantt(page, planner))).spans > 0);
     for (const { planner, answer } of outcome.results.filter((result) => !planned.includes(result))) {
-      assert.ok(rows[planner].binding.includes(answer.binding), `the table says why ${planner} has no plan`);
+      assert.ok(rows[planner].binding.includes(answer.binding), `the table states why ${planner} has no plan`);
     }
     expectNoFaults(page);
     await page.context().close();
   });
 }
 
-test("a link with measured lengths and three schedules shows the same numbers", async (t) => {
-  const file = lengthFile();
+test("a link to a comparison of three schedules shows the same numbers in a new browser", async (t) => {
+  const file = findLengthFile();
   t.diagnostic(`lengths from ${process.env.PLANSCOPE_DATA ? "the measured arXiv file" : "the fixture"}`);
   const page = await fixture.open();
   await page.goto("/");
   await page.getByTestId("new-scenario").click();
-  await settled(page, ["done", "infeasible", "error"]);
+  await waitForPlanning(page, ["done", "infeasible", "error"]);
 
   await page.getByTestId("upload").setInputFiles(file);
   await page.getByTestId("preview-figures").waitFor();
@@ -59,41 +59,41 @@ test("a link with measured lengths and three schedules shows the same numbers", 
   const report = page.getByTestId("import-report");
   await report.waitFor();
   const rows = readFileSync(file, "utf8").trim().split("\n").length - 1;
-  assert.match(ungrouped(await report.innerText()), new RegExp(`\\b${rows}\\b`), "the report says how many were read");
+  assert.match(removeGrouping(await report.innerText()), new RegExp(`\\b${rows}\\b`), "the report states the number of lengths");
 
   await page.getByTestId("model-preset").selectOption("llama-2-7b");
   await page.getByTestId("cluster-preset").selectOption("a100-80gb");
   await setNumber(page, "/cluster/nodes", 4);
   await setNumber(page, "/workload/context_length", 32768);
-  // The value of a free setting cannot be selected.
+  // The field of a free setting is disabled.
   await page.locator('[data-free="packing"]').setChecked(false);
   await field(page, "/workload/packing").selectOption("single");
   await choosePlanners(page, PLANNERS);
   await field(page, "/planners/best").setChecked(false);
-  await settled(page);
+  await waitForPlanning(page);
 
-  const { scenario, outcome } = await stored(page, fixture.server);
+  const { scenario, outcome } = await fetchScenario(page, fixture.server);
   assert.equal(scenario.model.name, "Llama-2 7B");
   assert.equal(scenario.cluster.nodes * scenario.cluster.devices_per_node, 32);
   assert.equal(scenario.workload.samples.kind, "dataset");
   assert.equal(scenario.workload.packing, "single");
   assert.deepEqual([...scenario.planners].sort(), [...PLANNERS].sort());
 
-  const here = await ranking(page);
+  const here = await readRanking(page);
   assert.deepEqual(Object.keys(here).sort(), [...PLANNERS].sort());
   for (const { planner, answer } of outcome.results) {
     assert.equal(answer.status, "planned", `${planner}: ${answer.binding}`);
-    assert.equal(Number(here[planner].iteration_s), answer.metrics.iteration_s, "the table shows what was computed");
-    assert.ok(answer.metrics.iteration_s >= answer.metrics.lower_bound_s, `${planner} beats its lower bound`);
-    assert.ok(answer.metrics.peak_memory_gib <= answer.metrics.memory_limit_gib, `${planner} is over its memory`);
+    assert.equal(Number(here[planner].iteration_s), answer.metrics.iteration_s, "the table shows the computed time");
+    assert.ok(answer.metrics.iteration_s >= answer.metrics.lower_bound_s, `${planner} is not below its lower bound`);
+    assert.ok(answer.metrics.peak_memory_gib <= answer.metrics.memory_limit_gib, `${planner} is within the memory limit`);
   }
   const times = Object.values(here).map((cells) => Number(cells.iteration_s));
   assert.deepEqual(times, [...times].sort((a, b) => a - b), "fastest first");
 
   const windows = [];
-  for (const planner of PLANNERS) windows.push(await shown(gantt(page, planner)));
+  for (const planner of PLANNERS) windows.push(await readWindow(gantt(page, planner)));
   for (const { start, end } of windows) {
-    assert.deepEqual([start, end], [windows[0].start, windows[0].end], "one time axis");
+    assert.deepEqual([start, end], [windows[0].start, windows[0].end], "all charts have one time axis");
   }
 
   await page.getByTestId("copy-link").click();
@@ -107,61 +107,61 @@ test("a link with measured lengths and three schedules shows the same numbers", 
     if (response.request().method() === "POST") planned.push(`${response.status()} ${new URL(response.url()).pathname}`);
   });
   await elsewhere.goto(url);
-  await settled(elsewhere);
-  assert.deepEqual(await ranking(elsewhere), here, "identical numbers in a second browser");
-  for (const planner of PLANNERS) assert.ok((await shown(gantt(elsewhere, planner))).spans > 0);
-  assert.ok(!planned.some((line) => line.startsWith("202")), `computed anew: ${planned.join(", ")}`);
+  await waitForPlanning(elsewhere);
+  assert.deepEqual(await readRanking(elsewhere), here, "identical numbers in a second browser");
+  for (const planner of PLANNERS) assert.ok((await readWindow(gantt(elsewhere, planner))).spans > 0);
+  assert.ok(!planned.some((line) => line.startsWith("202")), `the second browser plans again: ${planned.join(", ")}`);
   expectNoFaults(elsewhere);
   expectNoFaults(page);
   await elsewhere.context().close();
   await page.context().close();
 });
 
-test("a dynamic planner has a chart for every iteration", async () => {
+test("a dynamic planner has a timeline for each iteration", async () => {
   const page = await fixture.open();
   await openReady(page, "llama-2-7b-long-documents");
-  const { outcome } = await stored(page, fixture.server);
+  const { outcome } = await fetchScenario(page, fixture.server);
   const count = outcome.batches.length;
   assert.equal(await page.locator('[data-testid^="iteration-"]').count(), count);
   const timeline = page.waitForResponse((response) => response.url().endsWith(`/timelines/wait_free_cyclic/${count - 1}`));
   await page.getByTestId(`iteration-${count - 1}`).click();
   assert.equal((await timeline).status(), 200);
-  assert.ok((await shown(gantt(page, "wait_free_cyclic"))).spans > 0);
+  assert.ok((await readWindow(gantt(page, "wait_free_cyclic"))).spans > 0);
   expectNoFaults(page);
   await page.context().close();
 });
 
-test("the label of a number field is a slider", async () => {
+test("dragging the label of a number field changes its value", async () => {
   const page = await fixture.open();
   await openReady(page, "llama-2-7b-long-documents");
-  const times = async () => Object.values(await ranking(page)).map((cells) => Number(cells.iteration_s));
+  const times = async () => Object.values(await readRanking(page)).map((cells) => Number(cells.iteration_s));
   const before = await times();
   const pointer = "/cluster/device/peak_tflops";
   await reveal(page, pointer);
   const number = field(page, pointer);
-  const was = Number(await number.inputValue());
-  const name = page.locator(`label[for="${await number.getAttribute("id")}"]`);
+  const initial = Number(await number.inputValue());
+  const label = page.locator(`label[for="${await number.getAttribute("id")}"]`);
 
-  await name.click();
-  assert.equal(Number(await number.inputValue()), was, "a click only goes to the field");
+  await label.click();
+  assert.equal(Number(await number.inputValue()), initial, "a click only focuses the field");
   assert.ok(await number.evaluate((input) => input === document.activeElement));
 
-  const { x, y } = await name.boundingBox();
+  const { x, y } = await label.boundingBox();
   await page.mouse.move(x + 8, y + 8);
   await page.mouse.down();
   await page.mouse.move(x + 8 + 64, y + 8, { steps: 8 });
-  const drawn = Number(await number.inputValue());
-  assert.ok(drawn > 1.9 * was && drawn < 2.1 * was, `16 positions are an octave: ${drawn} from ${was}`);
+  const dragged = Number(await number.inputValue());
+  assert.ok(dragged > 1.9 * initial && dragged < 2.1 * initial, `a drag of 64 px doubles the value: ${dragged} from ${initial}`);
   await page.mouse.up();
-  await settled(page);
+  await waitForPlanning(page);
   const after = await times();
-  assert.ok(after.every((time, index) => time < before[index]), `twice the rate is faster: ${after} after ${before}`);
+  assert.ok(after.every((time, index) => time < before[index]), `the plans are faster at twice the peak: ${after} after ${before}`);
 
   await page.mouse.move(x + 8 - 64, y + 8);
-  assert.equal(Number(await number.inputValue()), drawn, "nobody holds it any more");
+  assert.equal(Number(await number.inputValue()), dragged, "the value does not change after the drag");
   await page.getByTitle("Undo the last edit (Ctrl+Z)").click();
-  await settled(page);
-  assert.equal(Number(await number.inputValue()), was, "one drag is one edit");
+  await waitForPlanning(page);
+  assert.equal(Number(await number.inputValue()), initial, "undo reverts the drag as one edit");
   expectNoFaults(page);
   await page.context().close();
 });
@@ -169,14 +169,14 @@ test("the label of a number field is a slider", async () => {
 test("a saved scenario is listed, opens again and can be deleted", async () => {
   const page = await fixture.open();
   await openReady(page, "gpt-3-175b-uniform");
-  const before = await ranking(page);
+  const before = await readRanking(page);
   await page.getByTestId("title").fill("Kept by the browser test");
   await page.getByTestId("save").click();
   await page.waitForFunction(() => document.querySelector('[data-testid="save"]')?.textContent.trim() === "Saved");
   await page.goto("/scenarios");
   await page.getByRole("link", { name: "Kept by the browser test" }).click();
-  await settled(page);
-  assert.deepEqual(await ranking(page), before);
+  await waitForPlanning(page);
+  assert.deepEqual(await readRanking(page), before);
   assert.equal(await page.getByTestId("title").inputValue(), "Kept by the browser test");
   await page.goto("/scenarios");
   await page.getByRole("button", { name: "Delete Kept by the browser test" }).click();
@@ -185,16 +185,16 @@ test("a saved scenario is listed, opens again and can be deleted", async () => {
   await page.context().close();
 });
 
-test("PipeWeaver is sketched during a drag of the number of images and searched afterwards", async () => {
+test("PipeWeaver plans without a search while the number of images changes, and with a search afterwards", async () => {
   const page = await fixture.open();
   await page.goto("/new?ready=vlm-s-image-heavy");
-  await settled(page);
+  await waitForPlanning(page);
   const pointer = "/workload/samples/images/max";
   await reveal(page, pointer);
   const sketched = page.getByTestId("ranking").getByText("sketch, its search follows");
   assert.equal(await sketched.count(), 0);
-  const before = await shown(gantt(page, "pipeweaver"));
-  // A hand that does not rest: one image fewer every 150 ms, and up again from ten on.
+  const before = await readWindow(gantt(page, "pipeweaver"));
+  // Changes the slider every 150 ms: down to ten images, then up again.
   await page.locator(`[data-slider-for="${pointer}"]`).evaluate((slider) => {
     let step = -1;
     window.hand = setInterval(() => {
@@ -213,15 +213,15 @@ test("PipeWeaver is sketched during a drag of the number of images and searched 
     return { planners: sketches.map((row) => row.dataset.planner), iteration, spans: Number(chart.paintedSpans), end: Number(chart.endNs) };
   });
   const sketch = await seen.jsonValue();
-  assert.deepEqual(sketch.planners, ["pipeweaver"], "the planners without a search are answered whole");
-  assert.notDeepEqual([sketch.spans, sketch.end], [before.spans, before.end], "its chart moves too");
-  await settled(page);
+  assert.deepEqual(sketch.planners, ["pipeweaver"], "only the planner with a search is sketched");
+  assert.notDeepEqual([sketch.spans, sketch.end], [before.spans, before.end], "the chart shows the sketch");
+  await waitForPlanning(page);
   await sketched.waitFor({ state: "detached" });
-  const whole = (await ranking(page)).pipeweaver.iteration_s;
-  assert.notEqual(whole, sketch.iteration);
-  const { outcome } = await stored(page, fixture.server);
+  const complete = (await readRanking(page)).pipeweaver.iteration_s;
+  assert.notEqual(complete, sketch.iteration);
+  const { outcome } = await fetchScenario(page, fixture.server);
   const planned = outcome.results.find(({ planner }) => planner === "pipeweaver").answer;
-  assert.equal(Number(whole), planned.metrics.iteration_s);
+  assert.equal(Number(complete), planned.metrics.iteration_s);
   expectNoFaults(page);
   await page.context().close();
 });

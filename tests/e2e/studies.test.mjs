@@ -1,32 +1,32 @@
-// Studies of a PipeWeaver plan: computed on request, drawn and tabulated, cancelled, with errors shown.
+// Studies of a PipeWeaver plan: charts, tables, cancellation, errors.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { expectNoFaults, tooWide } from "./browser.mjs";
-import { openReady, settled, stored } from "./explore.mjs";
+import { expectNoFaults, findOverflow } from "./browser.mjs";
+import { fetchScenario, openReady, waitForPlanning } from "./explore.mjs";
 import { useFixture } from "./fixture.mjs";
 
 let page, outcome, path;
 const fixture = useFixture(async ({ open, server }) => {
   page = await open();
   await openReady(page, "vlm-s-image-heavy");
-  ({ outcome } = await stored(page, server));
+  ({ outcome } = await fetchScenario(page, server));
   path = new URL(page.url()).pathname;
 });
 
-/** A study computes for 20 s at most, after whoever has the turn before it. */
-const PATIENCE = { timeout: 60_000 };
+/** A study computes for at most 20 s, after the computations that are queued before it. */
+const STUDY_TIMEOUT = { timeout: 60_000 };
 
 async function unfold(card) {
   await card.scrollIntoViewIfNeeded();
   await card.locator("summary").first().click();
 }
 
-test("the search of the plan is drawn over rankings and over time, and as a table", async () => {
+test("the search progress is drawn over rankings and over time, and listed in a table", async () => {
   assert.ok(outcome.results.some(({ planner }) => planner === "pipeweaver"));
   const card = page.getByTestId("card-search");
-  assert.equal(await card.getByTestId("search-chart").count(), 0, "nothing is computed before it is opened");
+  assert.equal(await card.getByTestId("search-chart").count(), 0, "the study is not computed before the card is opened");
   await unfold(card);
-  await card.getByTestId("search-chart").locator(".scatterlayer .trace").nth(4).waitFor({ state: "attached", ...PATIENCE });
+  await card.getByTestId("search-chart").locator(".scatterlayer .trace").nth(4).waitFor({ state: "attached", ...STUDY_TIMEOUT });
   const names = await card.locator(".chart-legend li").allInnerTexts();
   assert.deepEqual(names.slice(0, 3), ["Monte-Carlo tree search", "Depth first", "Random"]);
   assert.match(names[3], /^tree search after swaps [\d.]+\ss$/);
@@ -44,10 +44,10 @@ test("the search of the plan is drawn over rankings and over time, and as a tabl
   expectNoFaults(page);
 });
 
-test("sizes of sub-microbatches mark the size of the plan", async () => {
+test("the study of sub-microbatch sizes marks the size of the plan", async () => {
   const card = page.getByTestId("card-sizes");
   await unfold(card);
-  await card.getByTestId("sizes-caption").waitFor(PATIENCE);
+  await card.getByTestId("sizes-caption").waitFor(STUDY_TIMEOUT);
   assert.match(await card.getByTestId("sizes-caption").innerText(), /The partitioner chose at most \d+ items of ViT 5B in a part: /);
   await card.getByTestId("sizes-table").locator("summary").click();
   const rows = await card.locator("tr[data-size] th").allInnerTexts();
@@ -57,7 +57,7 @@ test("sizes of sub-microbatches mark the size of the plan", async () => {
   expectNoFaults(page);
 });
 
-test("memory of a rank has figures of every plan", async () => {
+test("the memory table has a row for each plan", async () => {
   const card = page.getByTestId("card-memory");
   await card.getByTestId("memory-table").locator("summary").click();
   const rows = card.locator("tr[data-planner]");
@@ -65,27 +65,27 @@ test("memory of a rank has figures of every plan", async () => {
   assert.match(await rows.first().innerText(), /GiB.*GiB.*(GiB|–)/s);
 });
 
-test("the actions of a rank are a table, and the plan is a file", async () => {
+test("the actions of a rank are listed, and the execution plan can be downloaded", async () => {
   const card = page.getByTestId("card-execution-plan");
   await unfold(card);
-  await card.getByTestId("execution-summary").waitFor(PATIENCE);
+  await card.getByTestId("execution-summary").waitFor(STUDY_TIMEOUT);
   assert.match(await card.getByTestId("execution-summary").innerText(), /^[\d,]+ actions on 4 ranks: .* transfers in .* batches\. Followed with .* buffers/);
-  // The first rank begins with work of its own, the last one with a receive.
+  // The list of the last rank starts with a receive.
   const first = () => card.locator("tbody tr[data-action]").first().getAttribute("data-action");
-  const launches = ["irecv", "forward_stage"];
-  assert.ok(launches.includes(await first()));
+  const firstActions = ["irecv", "forward_stage"];
+  assert.ok(firstActions.includes(await first()));
   await card.getByLabel("Rank whose list is shown").selectOption("3");
-  await card.locator('tbody tr[data-action="wait_irecv"]').first().waitFor(PATIENCE);
+  await card.locator('tbody tr[data-action="wait_irecv"]').first().waitFor(STUDY_TIMEOUT);
   assert.equal(await first(), "irecv");
   const [download] = await Promise.all([page.waitForEvent("download"), card.getByRole("link", { name: "All ranks as CSV" }).click()]);
   assert.match(download.suggestedFilename(), /^planscope-[a-z2-7]+-[a-z_0-9]+-0-execution\.csv$/);
   expectNoFaults(page);
 });
 
-test("a study can be cancelled and repeated, and shows its failure", async () => {
+test("a study can be cancelled and repeated, and its failure is shown", async () => {
   const other = await fixture.open();
   await other.goto(path);
-  await settled(other);
+  await waitForPlanning(other);
   let answer = "hold";
   await other.route("**/studies/search?**", async (route) => {
     if (answer === "hold") return;
@@ -102,19 +102,19 @@ test("a study can be cancelled and repeated, and shows its failure", async () =>
   await card.getByRole("alert").getByText("The answer cannot be read").waitFor();
   answer = "go";
   await card.getByRole("button", { name: "Try again" }).click();
-  await card.getByTestId("search-chart").waitFor(PATIENCE);
+  await card.getByTestId("search-chart").waitFor(STUDY_TIMEOUT);
   await other.context().close();
 });
 
-test("studies fit a narrow dark page", async () => {
+test("studies do not overflow a narrow dark page", async () => {
   const narrow = await fixture.open({ scheme: "dark", width: 320, height: 800 });
   await narrow.goto(path);
-  await settled(narrow);
+  await waitForPlanning(narrow);
   const card = narrow.getByTestId("card-search");
   await card.locator("summary").first().focus();
   await narrow.keyboard.press("Enter");
-  await card.getByTestId("search-chart").waitFor(PATIENCE);
-  assert.deepEqual(await tooWide(narrow), []);
+  await card.getByTestId("search-chart").waitFor(STUDY_TIMEOUT);
+  assert.deepEqual(await findOverflow(narrow), []);
   expectNoFaults(narrow);
   await narrow.context().close();
 });

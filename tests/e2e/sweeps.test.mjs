@@ -1,35 +1,35 @@
-// Sweeps: a scaling study with one click, its page, a sweep over two axes, points opened as scenarios.
+// Sweeps: scaling studies, the page of a sweep, a sweep over two axes, points opened as scenarios.
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
-import { violations } from "./axe.mjs";
-import { expectNoFaults, tooWide } from "./browser.mjs";
-import { openReady, settled } from "./explore.mjs";
-import { pictures, useFixture } from "./fixture.mjs";
+import { findViolations } from "./axe.mjs";
+import { expectNoFaults, findOverflow } from "./browser.mjs";
+import { openReady, waitForPlanning } from "./explore.mjs";
+import { screenshots, useFixture } from "./fixture.mjs";
 
-const PATIENCE = { timeout: 120_000 };
+const SWEEP_TIMEOUT = { timeout: 120_000 };
 
 let page;
 const fixture = useFixture(async ({ open }) => {
   page = await open();
 });
 
-async function accessible(of) {
-  assert.deepEqual(await violations(of), []);
+async function checkAccessibility(of) {
+  assert.deepEqual(await findViolations(of), []);
 }
 
-async function shot(of, name) {
-  await of.screenshot({ path: join(pictures, `${name}.png`), fullPage: true });
+async function takeScreenshot(of, name) {
+  await of.screenshot({ path: join(screenshots, `${name}.png`), fullPage: true });
 }
 
 test("an empty list of sweeps describes how to create one", async () => {
   await page.goto("/sweeps");
   await page.getByText("No sweep yet.").waitFor();
-  await accessible(page);
+  await checkAccessibility(page);
   expectNoFaults(page);
 });
 
-test("one click draws a scaling study in place", async () => {
+test("one click computes a scaling study and draws it in the card", async () => {
   await openReady(page, "llama-2-7b-long-documents");
   const card = page.getByTestId("card-scaling");
   await card.scrollIntoViewIfNeeded();
@@ -39,21 +39,21 @@ test("one click draws a scaling study in place", async () => {
   const names = await buttons.allInnerTexts();
   assert.deepEqual(names, ["devices", "context length", "global batch"], "the model reads no images");
   await card.getByRole("button", { name: "global batch" }).click();
-  await card.locator('[data-testid="sweep-progress"][data-state="done"]').waitFor(PATIENCE);
+  await card.locator('[data-testid="sweep-progress"][data-state="done"]').waitFor(SWEEP_TIMEOUT);
   assert.match(await card.getByTestId("sweep-progress").innerText(), /^5 of 5 points planned/);
   for (const chart of ["scaling-throughput", "scaling-time"]) {
-    await card.getByTestId(chart).locator(".scatterlayer .trace").first().waitFor({ state: "attached", ...PATIENCE });
+    await card.getByTestId(chart).locator(".scatterlayer .trace").first().waitFor({ state: "attached", ...SWEEP_TIMEOUT });
   }
-  await accessible(page);
-  await shot(card, "scaling-card");
+  await checkAccessibility(page);
+  await takeScreenshot(card, "scaling-card");
   expectNoFaults(page);
   await card.getByTestId("scaling-sweep").click();
-  await page.getByTestId("sweep-points").locator("tbody tr").nth(4).waitFor(PATIENCE);
-  await page.getByTestId("sweep-lines").locator(".scatterlayer .trace").first().waitFor({ state: "attached", ...PATIENCE });
+  await page.getByTestId("sweep-points").locator("tbody tr").nth(4).waitFor(SWEEP_TIMEOUT);
+  await page.getByTestId("sweep-lines").locator(".scatterlayer .trace").first().waitFor({ state: "attached", ...SWEEP_TIMEOUT });
   expectNoFaults(page);
 });
 
-test("chosen fields make a map whose points open as scenarios", async () => {
+test("a sweep over two fields has a heat map, and its points open as scenarios", async () => {
   await openReady(page, "llama-2-7b-long-documents");
   const card = page.getByTestId("card-scaling");
   await card.locator("summary").first().click();
@@ -69,41 +69,41 @@ test("chosen fields make a map whose points open as scenarios", async () => {
   assert.ok(await form.getByRole("button", { name: "Plan 6 points" }).isDisabled());
   await own.fill("");
   await form.getByRole("button", { name: "Plan 6 points" }).click();
-  await page.locator('[data-testid="sweep-progress"][data-state="done"]').waitFor(PATIENCE);
+  await page.locator('[data-testid="sweep-progress"][data-state="done"]').waitFor(SWEEP_TIMEOUT);
   const map = page.getByTestId("heat-map");
-  await map.waitFor(PATIENCE);
+  await map.waitFor(SWEEP_TIMEOUT);
   await page.getByTestId("sweep-metric").selectOption("tokens_per_s");
   await map.getByText("tokens per second").waitFor();
-  // PP 3000 is no degree of the cluster, and TP 2 without a pipeline holds too much: three cells say so.
+  // PP 3000 is above the number of devices, and TP 2 with PP 1 does not fit. These three cells have no value.
   assert.equal(await map.locator("td.heat.none").count(), 3);
   const rows = await page.getByTestId("sweep-points").locator("tbody tr").count();
   assert.equal(rows, 6);
-  await page.getByTestId("sweep-front").waitFor(PATIENCE);
-  await accessible(page);
-  await shot(page, "sweep-light");
+  await page.getByTestId("sweep-front").waitFor(SWEEP_TIMEOUT);
+  await checkAccessibility(page);
+  await takeScreenshot(page, "sweep-light");
   const api = new URL(page.url()).pathname.replace("/sweeps/", "/api/v1/sweeps/");
   const file = await (await page.request.get(`${api}/points.jsonl`)).text();
-  assert.equal(file.trim().split("\n").length, 7, "a heading and six rows");
+  assert.equal(file.trim().split("\n").length, 7, "a header line and six points");
   await map.getByRole("button").first().focus();
   await page.keyboard.press("Enter");
   await page.waitForURL(/\/s\//);
-  await settled(page);
+  await waitForPlanning(page);
   expectNoFaults(page);
 });
 
-test("a sweep is found in the list, and its page fits narrow dark screens", async () => {
+test("the list contains the sweep, and its page does not overflow narrow dark screens", async () => {
   await page.goto("/sweeps");
   const lines = page.getByTestId("sweeps").locator("tbody tr[data-id]");
   await lines.nth(1).waitFor();
   const href = await lines.first().getByRole("link").first().getAttribute("href");
-  await shot(page, "sweeps-light");
+  await takeScreenshot(page, "sweeps-light");
   for (const width of [320, 390]) {
     const narrow = await fixture.open({ scheme: "dark", width, height: 800 });
     await narrow.goto(href);
-    await narrow.getByTestId("sweep-points").locator("tbody tr").first().waitFor(PATIENCE);
-    assert.deepEqual(await tooWide(narrow), []);
-    await accessible(narrow);
-    await shot(narrow, `sweep-dark-${width}`);
+    await narrow.getByTestId("sweep-points").locator("tbody tr").first().waitFor(SWEEP_TIMEOUT);
+    assert.deepEqual(await findOverflow(narrow), []);
+    await checkAccessibility(narrow);
+    await takeScreenshot(narrow, `sweep-dark-${width}`);
     expectNoFaults(narrow);
     await narrow.context().close();
   }

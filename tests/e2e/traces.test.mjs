@@ -1,13 +1,13 @@
-// Traces: upload, zoom levels, search, deletion and undo, and the recorded pipeline compared with its plan.
+// Traces: upload, zoom levels, search, deletion and undo, comparison with a plan and with other traces.
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
-import { serious } from "./axe.mjs";
-import { expectNoFaults, tooWide } from "./browser.mjs";
-import { pictures, useFixture } from "./fixture.mjs";
+import { findSeriousViolations } from "./axe.mjs";
+import { expectNoFaults, findOverflow } from "./browser.mjs";
+import { screenshots, useFixture } from "./fixture.mjs";
 import { chooseScenario } from "./runs.mjs";
 
-const EVIL = "<img src=x onerror=alert(1)>";
+const MARKUP = "<img src=x onerror=alert(1)>";
 
 let page;
 const fixture = useFixture(async ({ open }) => {
@@ -15,15 +15,15 @@ const fixture = useFixture(async ({ open }) => {
   page.on("dialog", () => page.faults.push("a dialog opened"));
 });
 
-/** A host thread with nested operators and a stream with kernels, 6,000 slices in 100 ms. */
-function trace() {
+/** Creates a trace of 6,000 slices in 100 ms: a host thread with nested operators, and a stream with kernels. */
+function createTrace() {
   const events = [
     { ph: "M", name: "process_name", pid: 1, args: { name: "python" } },
     { ph: "M", name: "process_name", pid: 0, args: { name: "GPU" } },
   ];
   for (let at = 0; at < 2000; at += 1) {
     const ts = at * 50;
-    events.push({ ph: "X", cat: "cpu_op", name: at === 0 ? EVIL : "aten::linear", pid: 1, tid: 1, ts, dur: 45 });
+    events.push({ ph: "X", cat: "cpu_op", name: at === 0 ? MARKUP : "aten::linear", pid: 1, tid: 1, ts, dur: 45 });
     events.push({ ph: "X", cat: "cpu_op", name: "aten::mm", pid: 1, tid: 1, ts: ts + 5, dur: 20 });
     events.push({ ph: "X", cat: "kernel", name: at % 10 ? "gemm" : "ncclAllReduce", pid: 0, tid: 7, ts: ts + 12, dur: 30 });
   }
@@ -31,7 +31,7 @@ function trace() {
 }
 
 const canvas = () => page.getByTestId("trace-canvas");
-const shown = () =>
+const readWindow = () =>
   canvas().evaluate((element) => ({
     start: Number(element.dataset.startNs),
     end: Number(element.dataset.endNs),
@@ -39,13 +39,13 @@ const shown = () =>
     level: element.dataset.level,
   }));
 
-/** Waits until the canvas shows what is wanted. */
-async function until(wanted, what) {
+/** Waits until `matches` accepts the state of the canvas, and returns this state. */
+async function waitForWindow(matches, what) {
   const end = Date.now() + 10_000;
   let now;
   while (Date.now() < end) {
-    now = await shown();
-    if (wanted(now)) return now;
+    now = await readWindow();
+    if (matches(now)) return now;
     await page.waitForTimeout(30);
   }
   return assert.fail(`${what}: ${JSON.stringify(now)}`);
@@ -53,61 +53,61 @@ async function until(wanted, what) {
 
 test("a trace is uploaded and listed, its name shown as it is", async () => {
   await page.goto("/traces");
-  const buffer = Buffer.from(JSON.stringify(trace()));
-  await page.getByTestId("trace-upload").setInputFiles({ name: `${EVIL}.json`, mimeType: "application/json", buffer });
+  const buffer = Buffer.from(JSON.stringify(createTrace()));
+  await page.getByTestId("trace-upload").setInputFiles({ name: `${MARKUP}.json`, mimeType: "application/json", buffer });
   await page.getByTestId("trace-report").getByText("6,002 of 6,002 events used").waitFor();
   const row = page.getByTestId("traces").locator("tbody tr").first();
   assert.match(await row.innerText(), /<img src=x onerror=alert\(1\)>\.json[\s\S]*rank 3[\s\S]*6,000/);
   await page.getByTestId("traces-total").getByText(/Database size: /).waitFor();
-  assert.deepEqual(await serious(page), []);
+  assert.deepEqual(await findSeriousViolations(page), []);
   expectNoFaults(page);
 });
 
-test("every slice is painted, and fewer of them when zoomed in", async () => {
+test("all slices are painted, and fewer after zooming in", async () => {
   await page.getByTestId("traces").getByRole("link").first().click();
   await canvas().waitFor();
-  const whole = await until(({ slices }) => slices === 6000, "all slices are painted");
-  await page.screenshot({ path: join(pictures, "trace-1440-light.png") });
+  const fullWindow = await waitForWindow(({ slices }) => slices === 6000, "all slices are painted");
+  await page.screenshot({ path: join(screenshots, "trace-1440-light.png") });
   await canvas().focus();
   for (let press = 0; press < 8; press += 1) await page.keyboard.press("w");
-  const near = await until(({ slices, end, start }) => end - start < (whole.end - whole.start) / 20 && slices > 0 && slices < 600, "zoomed");
+  const near = await waitForWindow(({ slices, end, start }) => end - start < (fullWindow.end - fullWindow.start) / 20 && slices > 0 && slices < 600, "W zooms in");
   await page.keyboard.press("d");
-  await until(({ start }) => start > near.start, "D goes right");
+  await waitForWindow(({ start }) => start > near.start, "D moves the window to the right");
   await page.keyboard.press("f");
-  const fitted = await until(({ slices }) => slices === 6000, "everything again");
-  assert.deepEqual([fitted.start, fitted.end], [whole.start, whole.end]);
+  const fitted = await waitForWindow(({ slices }) => slices === 6000, "F shows all slices");
+  assert.deepEqual([fitted.start, fitted.end], [fullWindow.start, fullWindow.end]);
 });
 
-test("the next slice of a name is found, selected and announced", async () => {
+test("a search finds and selects the next slice by name", async () => {
   await page.getByTestId("trace-search").fill("onerror");
   await page.keyboard.press("Enter");
   await page.getByTestId("trace-found").getByText("1 slices of 1 names").waitFor();
   const panel = page.getByTestId("trace-selection");
-  await panel.getByText(EVIL).first().waitFor();
+  await panel.getByText(MARKUP).first().waitFor();
   await panel.getByText("45,000 ns").waitFor();
   await page.getByTestId("trace-search").fill("nccl");
   await page.keyboard.press("Enter");
   await panel.getByText("ncclAllReduce").first().waitFor();
   await panel.getByText("30,000 ns").waitFor();
   await page.keyboard.press("Enter");
-  // Every tenth round of 50 µs: the second stands 500 µs behind the first.
+  // Every tenth round of 50 µs has this kernel, so the second starts 500 µs after the first, at 512 µs.
   await panel.getByText("512 µs").first().waitFor();
   await canvas().focus();
   await page.keyboard.press("ArrowRight");
   await panel.getByText("gemm").first().waitFor();
   await page.getByTestId("trace-active-time").getByText("Added up from the kernels").waitFor();
-  assert.deepEqual(await serious(page), []);
+  assert.deepEqual(await findSeriousViolations(page), []);
   expectNoFaults(page);
 });
 
-test("a click selects and a heading folds", async () => {
+test("a click selects a slice, and a click on a heading folds its process", async () => {
   await page.getByTestId("trace-search").fill("");
   await page.keyboard.press("Escape");
   await page.getByTestId("trace-fit").click();
-  await until(({ slices }) => slices === 6000, "everything");
+  await waitForWindow(({ slices }) => slices === 6000, "all slices are painted");
   await canvas().focus();
   for (let press = 0; press < 10; press += 1) await page.keyboard.press("w");
-  await until(({ slices }) => slices > 0 && slices < 300, "zoomed");
+  await waitForWindow(({ slices }) => slices > 0 && slices < 300, "W zooms in");
   await page.getByText("Every slice in view is drawn by itself.").waitFor();
   const box = await canvas().boundingBox();
   let found = false;
@@ -118,15 +118,15 @@ test("a click selects and a heading folds", async () => {
       if (found) await page.mouse.click(box.x + x, box.y + y);
     }
   }
-  assert.ok(found, "something lies under the pointer");
+  assert.ok(found, "a slice is under the pointer");
   await page.getByTestId("trace-selection").getByText(/Lasts/).waitFor();
   await page.keyboard.press("f");
-  await until(({ slices }) => slices === 6000, "everything");
+  await waitForWindow(({ slices }) => slices === 6000, "all slices are painted");
   await page.mouse.click(box.x + 60, box.y + 8);
-  await until(({ slices }) => slices > 0 && slices < 6000, "one process is folded");
+  await waitForWindow(({ slices }) => slices > 0 && slices < 6000, "one process is folded");
 });
 
-test("a deleted trace comes back", async () => {
+test("deletion of a trace can be undone", async () => {
   await page.goto("/traces");
   await page.getByRole("button", { name: /^Delete / }).first().click();
   await page.getByTestId("traces").getByRole("link").first().waitFor({ state: "detached" });
@@ -135,7 +135,7 @@ test("a deleted trace comes back", async () => {
   expectNoFaults(page);
 });
 
-test("a link shows the same stretch and slice, and arrows lead on", async () => {
+test("a link restores time window and selection, and an arrow leads to the next slice", async () => {
   const slice = (name, pid, tid, ts, dur) => ({ ph: "X", name, pid, tid, ts, dur });
   const end = (ph, pid, tid, ts) => ({ ph, id: 1, cat: "ac2g", name: "ac2g", pid, tid, ts, bp: "e" });
   const events = [slice("launch", 1, 1, 10, 5), slice("kernel", 0, 7, 400, 50), slice("last", 1, 1, 990, 10), end("s", 1, 1, 11), end("f", 0, 7, 400)];
@@ -147,22 +147,22 @@ test("a link shows the same stretch and slice, and arrows lead on", async () => 
   await page.keyboard.press("Enter");
   const panel = page.getByTestId("trace-selection");
   await panel.getByText("launch").first().waitFor();
-  const arrows = (count) => page.waitForFunction((count) => document.querySelector('[data-testid="trace-canvas"]')?.dataset.paintedArrows === count, count);
-  await arrows("1");
+  const waitForArrows = (count) => page.waitForFunction((count) => document.querySelector('[data-testid="trace-canvas"]')?.dataset.paintedArrows === count, count);
+  await waitForArrows("1");
   await canvas().focus();
   await page.keyboard.press("w");
-  // The address bar follows within a moment.
+  // The address is updated with a delay.
   await page.waitForURL(/#t=[^&]+&s=\d+\.0\.0$/);
   const link = page.url();
-  const before = await shown();
+  const before = await readWindow();
   await page.goto("/traces");
   await page.goto(link);
   await panel.getByText("launch").first().waitFor();
-  await until(({ start, end }) => Math.abs(start - before.start) < 2 && Math.abs(end - before.end) < 2, "the same stretch");
-  await page.screenshot({ path: join(pictures, "trace-arrow-1440-light.png") });
+  await waitForWindow(({ start, end }) => Math.abs(start - before.start) < 2 && Math.abs(end - before.end) < 2, "the same time window");
+  await page.screenshot({ path: join(screenshots, "trace-arrow-1440-light.png") });
   await panel.getByTestId("trace-arrows").getByRole("button").click();
   await panel.getByText("kernel").first().waitFor();
-  await arrows("1");
+  await waitForArrows("1");
   await page.getByTestId("trace-title").fill("An arrow");
   await page.getByTestId("trace-rank").fill("5");
   await page.getByTestId("trace-note").fill("two slices");
@@ -171,12 +171,12 @@ test("a link shows the same stretch and slice, and arrows lead on", async () => 
   await page.reload();
   await page.waitForFunction(() => document.querySelector('[data-testid="trace-title"]')?.value === "An arrow");
   assert.equal(await page.getByTestId("trace-note").inputValue(), "two slices");
-  assert.deepEqual(await serious(page), []);
+  assert.deepEqual(await findSeriousViolations(page), []);
   expectNoFaults(page);
 });
 
-test("the observed pipeline stands above its plan", async () => {
-  const ask = async (method, path, body) => {
+test("an observed pipeline is compared with its plan", async () => {
+  const request = async (method, path, body) => {
     const response = await fetch(`${fixture.server.url}/api/v1${path}`, { method, body, headers: { accept: "application/json" } });
     assert.ok(response.ok, `${method} ${path}: ${response.status} ${await response.clone().text()}`);
     return response.json();
@@ -196,13 +196,13 @@ test("the observed pipeline stands above its plan", async () => {
     planners: ["1f1b"],
     iterations: 1,
   };
-  const { id } = await ask("PUT", "/scenarios", JSON.stringify(scenario));
-  let job = await ask("POST", `/scenarios/${id}/plan`);
+  const { id } = await request("PUT", "/scenarios", JSON.stringify(scenario));
+  let job = await request("POST", `/scenarios/${id}/plan`);
   while (!["done", "failed"].includes(job.state.state)) {
     await new Promise((resolve) => setTimeout(resolve, 200));
-    job = await ask("GET", `/jobs/${job.id}`);
+    job = await request("GET", `/jobs/${job.id}`);
   }
-  const planned = await ask("GET", `/scenarios/${id}/timelines/1f1b/0`);
+  const planned = await request("GET", `/scenarios/${id}/timelines/1f1b/0`);
   const letters = ["F", "B", "I", "W"];
   const events = [];
   for (let rank = 0; rank < planned.ranks; rank += 1) {
@@ -213,7 +213,7 @@ test("the observed pipeline stands above its plan", async () => {
       events.push({ ph: "X", name, pid: rank, tid: 0, ts: (planned.start_ns[span] * 1.25) / 1000, dur: (planned.duration_ns[span] * 1.25) / 1000 });
     }
   }
-  const uploaded = await ask("POST", `/traces?name=pipeline.json&scenario=${id}`, JSON.stringify(events));
+  const uploaded = await request("POST", `/traces?name=pipeline.json&scenario=${id}`, JSON.stringify(events));
   await page.goto(`/traces/${uploaded.trace.id}`);
   const line = page.getByTestId("alignment-line");
   await line.waitFor();
@@ -223,17 +223,17 @@ test("the observed pipeline stands above its plan", async () => {
   }
   assert.match(await page.getByTestId("alignment-kinds").innerText(), /forward[\s\S]*1\.25×[\s\S]*backward[\s\S]*1\.25×/);
   await page.getByTestId("trace-active-time").getByText("annotated actions").waitFor();
-  // What is no speed gives way to the one that counts.
+  // An invalid speed is replaced by the valid one.
   await page.getByTestId("trace-speed").fill("-1");
   await page.getByTestId("trace-speed").blur();
   await page.waitForFunction(() => document.querySelector('[data-testid="trace-speed"]').value === "1");
-  await page.screenshot({ path: join(pictures, "trace-pipeline-1440-light.png"), fullPage: true });
-  assert.deepEqual(await serious(page), []);
+  await page.screenshot({ path: join(screenshots, "trace-pipeline-1440-light.png"), fullPage: true });
+  assert.deepEqual(await findSeriousViolations(page), []);
   expectNoFaults(page);
 });
 
-/** Two steps of a rank: a kernel of `compute` µs, then an all-reduce that ends with the step. */
-function rankTrace(rank, compute) {
+/** Creates a trace with two steps of a rank: a kernel of `compute` µs, then an all-reduce until 90 µs after the start of the step. */
+function createRankTrace(rank, compute) {
   const events = [];
   for (let step = 0; step < 2; step += 1) {
     const ts = step * 100;
@@ -247,16 +247,16 @@ function rankTrace(rank, compute) {
   return { distributedInfo: { rank }, traceEvents: events };
 }
 
-/** Address of the comparison of two traces. */
+/** URL of the comparison of two traces. */
 let compared;
 
-test("two traces are compared, and the straggler is named", async () => {
+test("the comparison of traces identifies the straggler", async () => {
   await page.goto("/traces");
   await page.getByRole("link", { name: /Compare two traces/ }).click();
   const files = [40, 45, 70].map((compute, rank) => ({
     name: `rank${rank}.json`,
     mimeType: "application/json",
-    buffer: Buffer.from(JSON.stringify(rankTrace(rank, compute))),
+    buffer: Buffer.from(JSON.stringify(createRankTrace(rank, compute))),
   }));
   await page.getByTestId("trace-upload").setInputFiles(files);
   await page.getByTestId("straggler").getByText("Straggler: rank 2").waitFor();
@@ -285,21 +285,21 @@ test("two traces are compared, and the straggler is named", async () => {
     page.getByTestId("trace-ranks").getByRole("link", { name: "Download CSV" }).first().click(),
   ]);
   assert.equal(download.suggestedFilename(), "traces-ranks-ranks.csv");
-  await page.screenshot({ path: join(pictures, "trace-comparison-1440-light.png"), fullPage: true });
+  await page.screenshot({ path: join(screenshots, "trace-comparison-1440-light.png"), fullPage: true });
   await page.reload();
   await straggler.getByText("Straggler: rank 2").waitFor();
   compared = page.url();
-  assert.deepEqual(await serious(page), []);
+  assert.deepEqual(await findSeriousViolations(page), []);
   expectNoFaults(page);
 });
 
-/** A job of one GPU, whose trace is built from its plan. */
+/** A job on two GPUs. `createProfile` builds its trace from the plan. */
 const JOB =
   "--num-layers 8 --hidden-size 2048 --num-attention-heads 16 --seq-length 2048 --max-position-embeddings 2048 --micro-batch-size 1 " +
   "--global-batch-size 8 --tensor-model-parallel-size 2 --pipeline-model-parallel-size 1 --bf16 --vocab-size 32000";
 
-/** Two steps of a rank with the compute time of a plan in s. Attention is slow, and the host launches kernels late. */
-function profile(computeS) {
+/** Creates a trace with two steps of a rank from the compute time of a plan in s. Attention is slow, and the host launches kernels late. */
+function createProfile(computeS) {
   const parts = [["nvjet_hsh_128x256_64x4", 0.6], ["flash_fwd_kernel", 0.3], ["triton_poi_fused_add_0", 0.12], ["my_kernel", 0.02]];
   const events = [];
   const stepUs = computeS * 1.4e6;
@@ -324,8 +324,8 @@ function profile(computeS) {
   return JSON.stringify({ distributedInfo: { rank: 1 }, traceEvents: events });
 }
 
-/** Checks the job on a page, and returns the compute time of its plan in s. */
-async function checkedJob(page) {
+/** Checks the job on the page and returns the compute time of its plan in s. */
+async function checkJob(page) {
   await page.goto("/check");
   await page.getByTestId("check-text").fill(JOB);
   await page.getByTestId("check-devices").fill("2");
@@ -339,66 +339,65 @@ async function checkedJob(page) {
   return compute + recompute + optimizer;
 }
 
-const PATIENCE = { timeout: 60_000 };
+const COMPARISON_TIMEOUT = { timeout: 60_000 };
 
-test("a trace dropped on a checked configuration is compared with its prediction", async () => {
-  const computeS = await checkedJob(page);
-  const file = { name: "rank1.json", mimeType: "application/json", buffer: Buffer.from(profile(computeS)) };
+test("a trace that is added to a checked configuration is compared with the prediction", async () => {
+  const computeS = await checkJob(page);
+  const file = { name: "rank1.json", mimeType: "application/json", buffer: Buffer.from(createProfile(computeS)) };
   await page.getByTestId("check-log").setInputFiles(file);
-  await page.getByTestId("stored-trace").getByRole("link").click(PATIENCE);
+  await page.getByTestId("stored-trace").getByRole("link").click(COMPARISON_TIMEOUT);
   await page.waitForURL(/\/traces\/[a-z2-7]+\?scenario=[a-z2-7]{52}/);
   const card = page.getByTestId("trace-prediction");
-  await card.getByTestId("prediction-kernels").waitFor(PATIENCE);
+  await card.getByTestId("prediction-kernels").waitFor(COMPARISON_TIMEOUT);
   assert.match(await card.getByTestId("prediction-summary").innerText(), /Rank 1, pipeline rank 0, mean of 2 steps: a step takes .* predicted/);
-  // Parts add up to the step.
   const parts = await card.getByTestId("prediction-parts").locator("tbody tr").allInnerTexts();
   assert.deepEqual(parts.map((row) => row.split("\t")[0].trim()), ["Computation", "Exposed communication", "Copies", "Idle", "Step"]);
   const kernels = await card.getByTestId("prediction-kernels").locator("tbody tr").allInnerTexts();
   const attention = kernels.find((row) => row.startsWith("Attention"));
   assert.match(attention, /Attention\s+10\s+[\d.]+.(ms|µs)\s+[\d.]+.%\s+[\d.]+.(ms|µs)\s+\+[\d.]+.(ms|µs) \(\+[\d.,]+.%\)/);
-  assert.match(kernels.at(-1), /Kernels of unknown type[\s\S]*–\s+–$/, "types without a prediction come last");
+  assert.match(kernels.at(-1), /Kernels of unknown type[\s\S]*–\s+–$/, "types without a prediction are last");
   await card.getByText("Longest of unknown type: 1 kernel").click();
   await card.getByText("my_kernel").waitFor();
   assert.match(await card.getByTestId("prediction-idle").innerText(), /Late launches of kernels \(host-bound\)/);
   assert.equal(await card.getByTestId("trace-of-other-job").count(), 0);
-  assert.deepEqual(await serious(page), []);
+  assert.deepEqual(await findSeriousViolations(page), []);
   expectNoFaults(page);
 });
 
-test("the choice of a plan is stored with the trace, and a plan of another job is named", async () => {
+test("the selected plan is stored with the trace, and a plan of another job is reported", async () => {
   const url = new URL(page.url());
   const scenario = url.searchParams.get("scenario");
   const card = page.getByTestId("trace-prediction");
-  // Without a scenario in the address, the trace has none.
+  // The trace has no stored scenario yet.
   await page.goto(url.pathname);
   await card.getByTestId("prediction-empty").waitFor();
   await chooseScenario(page, scenario);
-  await card.getByTestId("prediction-kernels").waitFor(PATIENCE);
+  await card.getByTestId("prediction-kernels").waitFor(COMPARISON_TIMEOUT);
   await page.reload();
-  await card.getByTestId("prediction-kernels").waitFor(PATIENCE);
+  await card.getByTestId("prediction-kernels").waitFor(COMPARISON_TIMEOUT);
   await card.getByTestId("prediction-rank").fill("64");
   await page.keyboard.press("Tab");
-  await card.getByTestId("trace-of-other-job").waitFor(PATIENCE);
+  await card.getByTestId("trace-of-other-job").waitFor(COMPARISON_TIMEOUT);
   assert.match(await card.innerText(), /The trace is not of this job[\s\S]*The plan has 2 devices and no rank 64/);
-  assert.equal(await card.getByTestId("prediction-kernels").isVisible(), false, "the times are folded");
+  assert.equal(await card.getByTestId("prediction-kernels").isVisible(), false, "the times are collapsed");
   await card.getByTestId("prediction-rank").fill("x");
   await page.keyboard.press("Tab");
-  assert.equal(await card.getByTestId("prediction-rank").inputValue(), "64", "what is no rank gives way");
+  assert.equal(await card.getByTestId("prediction-rank").inputValue(), "64", "an invalid rank is replaced by the valid one");
   await card.getByTestId("prediction-rank").fill("");
   await page.keyboard.press("Tab");
-  await card.getByTestId("prediction-kernels").waitFor(PATIENCE);
-  // The configuration of the page Check is one press away.
-  await checkedJob(page);
+  await card.getByTestId("prediction-kernels").waitFor(COMPARISON_TIMEOUT);
+  // The card offers the configuration of the page Check.
+  await checkJob(page);
   await page.getByRole("link", { name: "Traces", exact: true }).first().click();
   await page.getByTestId("traces").getByRole("link", { name: "rank1.json" }).first().click();
   await card.getByTestId("use-checked").focus();
   await page.keyboard.press("Enter");
-  await card.getByTestId("prediction-kernels").waitFor(PATIENCE);
-  assert.deepEqual(await serious(page), []);
+  await card.getByTestId("prediction-kernels").waitFor(COMPARISON_TIMEOUT);
+  assert.deepEqual(await findSeriousViolations(page), []);
   expectNoFaults(page);
 });
 
-test("the comparison fits wide and narrow pages and does not move them", async () => {
+test("the comparison with a prediction does not overflow and does not shift the layout", async () => {
   const path = new URL(page.url()).pathname;
   for (const [scheme, width, height] of [["light", 1440, 1000], ["dark", 1440, 1000], ["light", 390, 844], ["dark", 390, 844]]) {
     const other = await fixture.open({ scheme, width, height });
@@ -411,25 +410,25 @@ test("the comparison fits wide and narrow pages and does not move them", async (
     await other.goto(path);
     const card = other.getByTestId("trace-prediction");
     await card.scrollIntoViewIfNeeded();
-    await card.getByTestId("prediction-kernels").waitFor(PATIENCE);
+    await card.getByTestId("prediction-kernels").waitFor(COMPARISON_TIMEOUT);
     await other.waitForLoadState("networkidle");
     assert.ok((await other.evaluate(() => window.shift)) < 0.1, `${scheme} ${width}: ${await other.evaluate(() => window.shift)}`);
-    assert.deepEqual(await tooWide(other), []);
-    await card.screenshot({ path: join(pictures, `trace-prediction-${width}-${scheme}.png`) });
-    assert.deepEqual(await serious(other), []);
+    assert.deepEqual(await findOverflow(other), []);
+    await card.screenshot({ path: join(screenshots, `trace-prediction-${width}-${scheme}.png`) });
+    assert.deepEqual(await findSeriousViolations(other), []);
     expectNoFaults(other);
     await other.context().close();
   }
 });
 
-test("nothing is wider than a narrow page", async () => {
+test("pages of traces do not overflow at 320 px", async () => {
   await page.setViewportSize({ width: 320, height: 640 });
   await page.goto("/traces");
   const trace = await page.getByTestId("traces").getByRole("link").first().getAttribute("href");
   for (const path of ["/traces", trace, compared]) {
     await page.goto(path);
     await page.waitForLoadState("networkidle");
-    assert.deepEqual(await tooWide(page), [], path);
+    assert.deepEqual(await findOverflow(page), [], path);
   }
   expectNoFaults(page);
 });

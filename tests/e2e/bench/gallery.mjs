@@ -1,7 +1,7 @@
-// The gallery as a first visitor sees it: nothing in the cache.
+// First visit of the gallery, with an empty cache.
 import { openPage } from "../browser.mjs";
 
-/** Time from the navigation to the first card on screen in ms, the layout shift until everything is quiet, and the bytes on the wire in kB. */
+/** Returns the median time in ms from navigation to the first card, and the largest layout shift and transferred kB of five loads. */
 export async function measureGallery(server, browser) {
   const loads = [];
   for (let load = 0; load < 5; load += 1) {

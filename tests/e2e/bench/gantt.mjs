@@ -1,8 +1,8 @@
-// How fast large charts are: first paint, and frames while panning and zooming, in a Chromium without a GPU.
+// Speed of large charts in Chromium without a GPU: first paint, and frames during panning and zooming.
 import { openPage } from "../browser.mjs";
 
-/** A scenario whose one plan has about 256 spans for every sample: 64 stages, forward, backward and a send after each. */
-function scenario(samples) {
+/** Creates a scenario with one plan of about 256 spans per sample: 64 stages, forward, backward and a send after each. */
+function createScenario(samples) {
   return {
     schema: "scenario/1",
     title: `Chart of ${samples} microbatches in 64 stages`,
@@ -26,12 +26,12 @@ function scenario(samples) {
   };
 }
 
-/** Plans a scenario over HTTP, so that the page finds its answer stored; gives its identifier. */
-async function plan(server, question) {
+/** Plans a scenario over HTTP, so that the page loads a stored outcome. Returns identifier and outcome. */
+async function planScenario(server, definition) {
   const headers = { origin: server.url, "content-type": "application/json" };
-  const stored = await fetch(`${server.url}/api/v1/scenarios`, { method: "PUT", headers, body: JSON.stringify(question) });
+  const stored = await fetch(`${server.url}/api/v1/scenarios`, { method: "PUT", headers, body: JSON.stringify(definition) });
   const scenario = await stored.json();
-  if (!stored.ok) throw new Error(`the scenario was refused: ${JSON.stringify(scenario)}`);
+  if (!stored.ok) throw new Error(`the scenario was rejected: ${JSON.stringify(scenario)}`);
   await fetch(`${server.url}/api/v1/scenarios/${scenario.id}/plan`, { method: "POST", headers });
   for (;;) {
     const outcome = await fetch(`${server.url}/api/v1/scenarios/${scenario.id}/outcome`);
@@ -40,8 +40,8 @@ async function plan(server, question) {
   }
 }
 
-/** Presses keys for two seconds and counts the frames meanwhile; times in ms between frames. */
-async function frames(page, chart, keys) {
+/** Presses keys for two seconds. Returns frames per second, and median and 95th percentile of the time between frames in ms. */
+async function measureFrames(page, chart, keys) {
   await chart.focus();
   return page.evaluate(async ({ keys, chart }) => {
     const canvas = document.querySelector(chart);
@@ -62,17 +62,17 @@ async function frames(page, chart, keys) {
   }, { keys, chart: '[data-testid="gantt-1f1b"]' });
 }
 
-/** Measures charts of about so many spans. */
+/** Measures the chart of a plan with this number of samples. */
 export async function measureGantt(server, browser, samples) {
-  const { id } = await plan(server, scenario(samples));
+  const { id } = await planScenario(server, createScenario(samples));
   const page = await openPage(browser, server);
-  // The page is warm, as it is for someone who comes from the gallery.
+  // Load the modules first, as for a user who comes from the gallery.
   await page.goto("/");
   await page.getByTestId("gallery-llama-2-7b-long-documents").waitFor();
   const before = Date.now();
   await page.goto(`/s/${id}`, { waitUntil: "commit" });
   const chart = page.getByTestId("gantt-1f1b");
-  const painted = async (what) => {
+  const waitForPaint = async (what) => {
     await page.waitForFunction(
       (what) => {
         const canvas = document.querySelector('[data-testid="gantt-1f1b"]');
@@ -83,19 +83,19 @@ export async function measureGantt(server, browser, samples) {
     );
     return Date.now() - before;
   };
-  const first = await painted();
-  const whole = await painted("spans");
+  const first = await waitForPaint();
+  const whole = await waitForPaint("spans");
   await page.waitForTimeout(1500);
   const label = await chart.getAttribute("aria-label");
   const spans = Number(/and ([\d,\s\u202f]+) spans/.exec(label)?.[1].replace(/\D/g, ""));
   const panned = await (async () => {
     for (let press = 0; press < 6; press += 1) await page.keyboard.press("w");
-    return frames(page, chart, ["d", "d", "d", "a", "a", "a"]);
+    return measureFrames(page, chart, ["d", "d", "d", "a", "a", "a"]);
   })();
   await page.keyboard.press("f");
-  const zoomed = await frames(page, chart, ["w", "w", "w", "w", "s", "s", "s", "s"]);
+  const zoomed = await measureFrames(page, chart, ["w", "w", "w", "w", "s", "s", "s", "s"]);
   await page.keyboard.press("f");
-  const far = await frames(page, chart, ["w", "s"]);
+  const far = await measureFrames(page, chart, ["w", "s"]);
   await page.context().close();
   return { spans, first, whole, panned, zoomed, far };
 }

@@ -1,9 +1,9 @@
-// Sizes: the module that every visitor loads, the modules of each page, and all modules.
+// Sizes of the wasm modules: the main module, the modules of each page, all modules.
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 
-/** Kilobytes of wasm: `first` is the gallery, `pages` the first load of each page, `largest` one file, `all` every part. Each is [raw, brotli]. */
+/** Returns sizes in kB as [raw, brotli]: `first` of the gallery, `pages` of the first load of each page, `largest` of one file, `all` of all files. */
 export async function measureSize(assets) {
   const files = readdirSync(assets);
   const named = (start, end) => files.find((name) => name.startsWith(start) && name.endsWith(end));

@@ -1,10 +1,10 @@
-// From the movement of a slider to the painted charts: with 64 devices, and with a planner that searches for seconds.
+// Time from a change of a slider to the painted charts: with 64 devices, and with a planner whose search takes seconds.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { openPage } from "../browser.mjs";
 import { root } from "../server.mjs";
 
-/** 64 devices, three planners, one of them dynamic. */
+/** 64 devices and three planners, one of them dynamic. */
 const SCENARIO = {
   schema: "scenario/1",
   title: "What if, 64 devices",
@@ -26,30 +26,30 @@ const SCENARIO = {
   iterations: 4,
 };
 
-/** The gallery's, on 16 devices: PipeWeaver is sketched while the number of images moves. */
+/** Ready scenario on 16 devices. PipeWeaver plans without its search while the number of images changes. */
 const IMAGES = JSON.parse(readFileSync(join(root, "examples/vlm-s-image-heavy.json"), "utf8"));
 
-/** The field that moves, and by how much, in turn. */
-const WAYS = {
-  /** A slider to and fro between two positions: one is stored already, the other, of half the size, is planned each time. */
-  toAndFro: { scenario: SCENARIO, field: '[data-slider-for="/workload/global_batch"]', steps: [-1, 1], moves: 60 },
-  /** A number drawn on and on: every value is planned for the first time. */
-  onAndOn: { scenario: SCENARIO, field: '[data-pointer="/workload/samples/text_tokens/median"]', steps: [16], moves: 60 },
-  /** The number of images, from many to few. */
+/** Scenario, changed field, steps that are repeated in order, and number of changes. */
+const MOVEMENTS = {
+  /** A slider alternates between two positions. The outcome of one is stored, the other, with half of the samples, is planned each time. */
+  alternating: { scenario: SCENARIO, field: '[data-slider-for="/workload/global_batch"]', steps: [-1, 1], moves: 60 },
+  /** A number increases, so every value is planned for the first time. */
+  increasing: { scenario: SCENARIO, field: '[data-pointer="/workload/samples/text_tokens/median"]', steps: [16], moves: 60 },
+  /** The number of images decreases. */
   images: { scenario: IMAGES, field: '[data-slider-for="/workload/samples/images/max"]', steps: [-1], moves: 24 },
 };
 
-/** Moves a field; times in ms from the event to the paint that follows its answer. */
+/** Changes a field repeatedly. Returns median, 95th percentile and maximum of the time in ms from the event to the painted result. */
 export async function measureWhatIf(server, browser, name) {
-  const way = WAYS[name];
+  const movement = MOVEMENTS[name];
   const headers = { origin: server.url, "content-type": "application/json" };
-  const stored = await fetch(`${server.url}/api/v1/scenarios`, { method: "PUT", headers, body: JSON.stringify(way.scenario) });
+  const stored = await fetch(`${server.url}/api/v1/scenarios`, { method: "PUT", headers, body: JSON.stringify(movement.scenario) });
   const { id } = await stored.json();
   const page = await openPage(browser, server);
   await page.goto(`/s/${id}`);
   await page.waitForFunction(
     (planners) => planners.every((id) => Number(document.querySelector(`[data-testid="gantt-${id}"]`)?.dataset.paintedSpans) > 0),
-    way.scenario.planners,
+    movement.scenario.planners,
     { timeout: 120_000 },
   );
   await page.waitForTimeout(1500);
@@ -73,7 +73,7 @@ export async function measureWhatIf(server, browser, name) {
       await new Promise((resolve) => setTimeout(resolve, 150));
     }
     return times.sort((a, b) => a - b);
-  }, way);
+  }, movement);
   await page.context().close();
   const at = (share) => times[Math.min(times.length - 1, Math.floor(share * times.length))];
   return { median: at(0.5), p95: at(0.95), worst: at(1) };

@@ -1,10 +1,10 @@
-// Fetches the modules of lazily loaded pages. The main module calls a loader, which answers through the function table of all modules.
+// Fetches the modules of lazily loaded pages. The main module calls a loader, which calls back through the function table that all modules share.
 import { initSync } from "./planscope.js";
 import { pageFiles } from "./page_files.js";
 
 const parts = new Map();
 
-/** Starts a module once. A module that failed is fetched again at the next call. */
+/** Instantiates a module once. A module that failed to load is fetched again at the next call. */
 function load(file) {
   let part = parts.get(file);
   if (!part) {
