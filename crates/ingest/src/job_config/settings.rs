@@ -214,6 +214,11 @@ impl Settings {
         self.devices.or_else(|| Some(self.nodes?.saturating_mul(self.devices_per_node.unwrap_or(NODE))))
     }
 
+    /// Number of devices of which the file states both factors, nodes and devices of a node.
+    pub(super) fn scheduled_devices(&self) -> Option<u32> {
+        Some(self.nodes?.saturating_mul(self.devices_per_node?))
+    }
+
     /// Sets the number of devices and nodes of a launcher that starts a process for each device.
     pub(super) fn set_processes(
         &mut self,

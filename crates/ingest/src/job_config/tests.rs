@@ -4,6 +4,7 @@ mod commands;
 mod defaults;
 mod families;
 mod frameworks;
+mod launchers;
 mod newer_files;
 mod notations;
 mod programs;
