@@ -57,6 +57,7 @@ mod megatron_attention;
 mod megatron_ignored;
 mod megatron_layers;
 mod megatron_parts;
+mod megatron_refusals;
 mod megatron_stages;
 mod megatron_yaml;
 mod mixed;
@@ -307,7 +308,11 @@ fn join(jobs: Vec<(ConfigFormat, Keys)>, names: &[&str]) -> Result<(ConfigFormat
 fn read_settings(format: ConfigFormat, keys: &mut Keys) -> Result<Settings, JobConfigError> {
     match format {
         ConfigFormat::HuggingFaceModel => Ok(Settings::default()),
-        ConfigFormat::Megatron => megatron::read(keys),
+        ConfigFormat::Megatron => {
+            let settings = megatron::read(keys)?;
+            megatron_refusals::report(keys, &settings);
+            Ok(settings)
+        }
         ConfigFormat::MegatronYaml => megatron_yaml::read(keys),
         ConfigFormat::Torchtitan => torchtitan::read(keys),
         ConfigFormat::Deepspeed

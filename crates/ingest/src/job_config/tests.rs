@@ -8,6 +8,7 @@ mod launchers;
 mod newer_files;
 mod notations;
 mod programs;
+mod refusals;
 mod silent_settings;
 mod state_formats;
 mod trainers;

@@ -80,9 +80,9 @@ impl MaxText<'_> {
             self.number(&format!("{side}_{name}_parallelism")).map_or(Some(1), |part| u32::try_from(part).ok())
         };
         let sides = [("ici", part("dcn")?), ("dcn", part("ici")?)];
-        sides.into_iter().find_map(|(side, other)| {
-            (other > 0 && degree.is_multiple_of(other)).then(|| (side, degree / other))
-        })
+        sides
+            .into_iter()
+            .find_map(|(side, other)| (other > 0 && degree.is_multiple_of(other)).then(|| (side, degree / other)))
     }
 
     /// Returns the settings of the data-parallel degrees. The product of the parts within a node is the number of its devices,

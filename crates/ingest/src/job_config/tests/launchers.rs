@@ -35,7 +35,8 @@ fn devices_of_the_scheduler_are_compared_with_the_processes() {
     let said = "num_processes states 8 devices, and the script 32 (nodes times devices of a node). The number of processes \
                 counts.";
     assert!(job.assumed.iter().any(|sentence| sentence == said), "{:?}", job.assumed);
-    let launch = "accelerate launch --config_file fsdp.yaml --num_machines $SLURM_NNODES --num_processes $((SLURM_NNODES*8))";
+    let launch =
+        "accelerate launch --config_file fsdp.yaml --num_machines $SLURM_NNODES --num_processes $((SLURM_NNODES*8))";
     let job = with_fsdp(&format!("{directives}RUN=\"{launch}\"\nsrun bash -c \"$RUN {PROGRAM}\"\n"));
     assert_eq!(job.scenario.cluster.devices(), 32);
     assert!(!job.assumed.iter().any(|sentence| sentence.contains("processes counts")), "{:?}", job.assumed);
