@@ -270,6 +270,11 @@ fn removed(file: &str, name: &str, is_switch: bool) -> Option<Edit> {
     if is_switch && found.notation == Notation::Shell {
         found.value = found.value.filter(|(_, value)| is_word(value));
     }
+    // An item of a YAML list is a line of its own, and its value another one.
+    let line = file[..found.start].rfind('\n').map_or(0, |at| at + 1);
+    if file[line..found.start].trim().trim_end_matches(['"', '\'']) == "-" {
+        return None;
+    }
     let (start, end) = match found.notation {
         Notation::List => return None,
         Notation::Shell => words(file, found.parts())?,

@@ -63,7 +63,7 @@ pub(super) fn refuse(key: &str, value: &str, wanted: &str) -> JobConfigError {
         format!("${{{name}[..]}} is an item of an array, which is not read; replace it with {wanted}")
     } else if let Some(name) = variable(word) {
         format!("${name} is a variable that the file does not set; replace it with {wanted}")
-    } else if word.contains('$') || word.contains('<') {
+    } else if word.contains(['$', '<', '{', '(']) {
         format!("the value is an expression or a placeholder; replace it with {wanted}")
     } else if is_number {
         format!("{word:?} is not {wanted}")

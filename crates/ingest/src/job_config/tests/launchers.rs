@@ -1,4 +1,4 @@
-//! Tests of launchers whose command a variable holds.
+//! Tests of launchers whose command a variable holds, or a list in another language.
 
 use super::*;
 
@@ -40,4 +40,54 @@ fn devices_of_the_scheduler_are_compared_with_the_processes() {
     let job = with_fsdp(&format!("{directives}RUN=\"{launch}\"\nsrun bash -c \"$RUN {PROGRAM}\"\n"));
     assert_eq!(job.scenario.cluster.devices(), 32);
     assert!(!job.assumed.iter().any(|sentence| sentence.contains("processes counts")), "{:?}", job.assumed);
+}
+
+/// Lists in Python, JSON and YAML have the same arguments as a command.
+#[test]
+fn arguments_are_items_of_a_list() {
+    let words = "--num-layers 32 --hidden-size 4096 --num-attention-heads 32 --seq-length 8192 --max-position-embeddings 8192 \
+                 --micro-batch-size 1 --tensor-model-parallel-size 2 --moe-token-dispatcher-type alltoall --bf16 --global-batch-size 128";
+    let expected = config(words);
+    let items: Vec<String> = words.split_whitespace().map(|word| format!("\"{word}\"")).collect();
+    let list = items.join(", ");
+    let lines = items.join(",\n    ");
+    let pairs = list.replace(", \"--", ",\n    \"--");
+    for text in [
+        format!("args = [{list}]\n"),
+        format!("[{list}]\n"),
+        format!("[\n    {lines}\n]\n"),
+        format!("args = [\n    {pairs},\n]\nsubprocess.run(args, check=True)\n"),
+        format!("args = [{}]\n", list.replace('"', "'")),
+        format!("args:\n{}\n", items.iter().map(|item| format!("  - {item}\n")).collect::<String>()),
+        format!("args:\n{}\n", words.split_whitespace().map(|item| format!("- {item}\n")).collect::<String>()),
+    ] {
+        let job = config(&text);
+        assert_eq!(
+            (&job.scenario.layout, &job.scenario.workload),
+            (&expected.scenario.layout, &expected.scenario.workload)
+        );
+        assert_eq!(job.unknown, [""; 0], "{text}");
+        let dispatcher = job.read.iter().find(|setting| setting.key == "moe-token-dispatcher-type").unwrap();
+        assert_eq!(dispatcher.value, "alltoall", "{text}");
+    }
+    let of = |value: &str| error(&format!("args = [{}]\n", list.replace("\"8192\"", value)));
+    assert!(of("str(SEQ)").contains("$SEQ is a variable that the file does not set"), "{}", of("str(SEQ)"));
+    assert!(of("f\"{SEQ}\"").contains("the value is an expression"), "{}", of("f\"{SEQ}\""));
+}
+
+#[test]
+fn items_of_arrays_are_named() {
+    let text = "declare -A SIZE=( [layers]=80 )\npretrain_gpt.py --num-layers ${SIZE[layers]} --hidden-size 8192 \
+                --num-attention-heads 64 --seq-length 4096\n";
+    assert_eq!(
+        error(text),
+        "num-layers: ${SIZE[..]} is an item of an array, which is not read; replace it with a whole number"
+    );
+}
+
+#[test]
+fn degrees_that_do_not_divide_the_devices_are_named() {
+    let text = "torchrun --nproc_per_node 8 --nnodes 2 pretrain_gpt.py --num-layers 32 --hidden-size 4096 --num-attention-heads 32 \
+                --seq-length 4096 --micro-batch-size 3 --global-batch-size 64 --tensor-model-parallel-size 3\n";
+    assert_eq!(error(text), "devices: 16 is no multiple of 3 x 1 x 1 (tensor, pipeline and context parallelism)");
 }
