@@ -212,7 +212,7 @@ pub(crate) fn check(
         budget.forecast(&plan.metrics, (certainty.step_s.low, certainty.step_s.high), devices)
     });
     Ok(Check {
-        verdict: Verdict::new(certainty.as_ref(), &refusals),
+        verdict: Verdict::new(certainty.as_ref(), !need.fit.ranks.is_empty(), &refusals),
         format,
         schedule,
         scenario: valid.scenario().clone(),
