@@ -34,6 +34,7 @@
 //! keys. Values of unknown keys are never returned because launch scripts contain secrets.
 //! [`read_files`] reads the files of one job together, for example `config.json` and DeepSpeed JSON.
 
+mod adapted_layers;
 mod arguments;
 mod bridge_performance;
 mod bridge_python;

@@ -65,7 +65,10 @@ fn arguments_that_go_together_are_not_refused() {
 fn degrees_that_no_layout_has_are_refused() {
     for (options, words) in [
         ("--num-layers-per-virtual-pipeline-stage 4", "interleaves only with 2 or more pipeline stages"),
-        (&format!("--pipeline-model-parallel-size 8 {EXPERTS}"), "The 4 devices of a stage are no multiple of expert parallelism (8"),
+        (
+            &format!("--pipeline-model-parallel-size 8 {EXPERTS}"),
+            "The 4 devices of a stage are no multiple of expert parallelism (8",
+        ),
         ("--tensor-model-parallel-size 32 --num-attention-heads 16", "of 32 does not divide the 16 attention heads"),
     ] {
         let refusals = refusals(options);
