@@ -238,6 +238,10 @@ fn argument(file: &str, argument: &str, value: Option<&str>) -> Option<Edit> {
         Notation::Shell => words_end(file, anchor.parts())?,
         Notation::Yaml | Notation::List => anchor.end() + quote.map_or(0, char::len_utf8),
     };
+    // Quotes of a value would end the string.
+    if value.is_some_and(|value| value.contains('"')) && is_in_string(file, at) {
+        return None;
+    }
     let text = match anchor.notation {
         // The words of a string have no quotes of their own.
         Notation::Shell => match value.filter(|value| value.contains(is_special) && !LISTS.contains(&name)) {

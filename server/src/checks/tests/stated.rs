@@ -134,6 +134,33 @@ fn liger_of_open_rlhf() {
     assert_eq!(edited(text, &change(layout(1, 1, 16, 1), &fields)).0, ["--use_liger_kernel"]);
 }
 
+#[test]
+fn offload_of_open_rlhf_goes() {
+    let text = "deepspeed --module openrlhf.cli.train_sft --max_len 4096 --train_batch_size 64 --micro_train_batch_size 1 \\\n  \
+                --pretrain meta-llama/Meta-Llama-3-8B --zero_stage 2 --bf16 --flash_attn --adam_offload --gradient_checkpointing\n";
+    let (settings, file) = edited(text, &change(layout(1, 1, 16, 1), &[("/training/optimizer_offload", json!(0.0))]));
+    assert_eq!(settings, ["--adam_offload"]);
+    assert!(!file.contains("adam_offload") && file.contains("--flash_attn --gradient_checkpointing"), "{file}");
+}
+
+/// FSDP holds unsharded gradients during accumulation, unless the trainer synchronizes each microbatch.
+#[test]
+fn gradients_are_sharded_after_each_microbatch() {
+    let each = [("/training/unsharded_gradients", json!(false))];
+    let command = "torchrun --nproc_per_node 8 train.py --model_name_or_path Qwen/Qwen2.5-7B --bf16 true --fsdp \"full_shard auto_wrap\" \\\n  \
+                   --per_device_train_batch_size 1 --gradient_accumulation_steps 8 --max_seq_length 4096\n";
+    let (settings, file) = edited(command, &change(layout(1, 1, 16, 1), &each));
+    let value = "{\"gradient_accumulation_kwargs\": {\"sync_each_batch\": true}}";
+    assert_eq!(settings, [format!("--accelerator_config {value}")]);
+    assert!(file.contains(&format!(" --accelerator_config '{value}'")), "{file}");
+    let in_string = format!("ARGS='{}'\ntorchrun --nproc_per_node 8 train.py $ARGS\n", &command[39..command.len() - 1]);
+    assert_eq!(edited(&in_string, &change(layout(1, 1, 16, 1), &each)).0, [""; 0]);
+    let yaml = "base_model: Qwen/Qwen2.5-7B\nsequence_len: 4096\nmicro_batch_size: 1\ngradient_accumulation_steps: 8\nbf16: true\n\
+                fsdp_version: 2\nfsdp_config:\n  reshard_after_forward: true\n";
+    let (_, file) = edited(yaml, &change(layout(1, 1, 16, 1), &each));
+    assert!(file.contains("sync_each_batch: true"), "{file}");
+}
+
 /// The copies between nodes become shards.
 #[test]
 fn sharding_over_nodes_in_maxtext() {
