@@ -91,3 +91,20 @@ fn degrees_that_do_not_divide_the_devices_are_named() {
                 --seq-length 4096 --micro-batch-size 3 --global-batch-size 64 --tensor-model-parallel-size 3\n";
     assert_eq!(error(text), "devices: 16 is no multiple of 3 x 1 x 1 (tensor, pipeline and context parallelism)");
 }
+
+#[test]
+fn options_of_srun_are_no_settings() {
+    let launch = "srun --label --wait=60";
+    let megatron = "torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 8 --hidden-size 512 --num-attention-heads 8 --seq-length 512 \
+                    --tokenizer-type Llama2Tokenizer --fp4-format e2m1 --fp4-recipe nvfp4 --delay-wgrad-compute --bf16";
+    let job = config(&format!("{launch} {megatron}\n"));
+    assert_eq!(job.unknown, [""; 0]);
+    assert_eq!(job.scenario.model.modules[0].vocab, 32_000);
+    for word in ["fp4", "delay-wgrad-compute"] {
+        assert!(job.not_modelled.iter().any(|sentence| sentence.contains(word)), "{:?}", job.not_modelled);
+    }
+    let job = config(&format!(
+        "ARGS=\" --wait=60 --kill-on-bad-exit=1 \"\nsrun $ARGS accelerate launch --num_processes 8 {PROGRAM}\n"
+    ));
+    assert_eq!(job.unknown, [""; 0]);
+}
