@@ -47,6 +47,8 @@ pub(super) fn settings_in(section: &str, job: &Job<'_>, target: &Target, field: 
 const DATA: [&str; 2] = ["fsdp", "data"];
 /// Other degrees, in the order of [`MaxText::others`].
 const OTHERS: [&str; 4] = ["tensor", "pipeline", "context", "expert"];
+/// Degrees that no change sets.
+const FIXED: [&str; 5] = ["fsdp_transpose", "sequence", "tensor_transpose", "tensor_sequence", "autoregressive"];
 
 /// Keys of a file.
 #[derive(Debug, Clone, Copy)]
@@ -94,7 +96,7 @@ impl MaxText<'_> {
         if !is_stated || parts.iter().flatten().any(|part| part.is_some_and(|part| part < 0)) {
             return Some(Vec::new());
         }
-        let within = self.product("ici")?;
+        let within = self.product("ici", &[DATA.as_slice(), &OTHERS, &FIXED].concat())?;
         let devices = target.scenario.cluster.devices();
         // Without stated parts within a node, these take the rest.
         if parts[0].iter().all(Option::is_none) || within == 0 || !devices.is_multiple_of(within) {
@@ -107,7 +109,7 @@ impl MaxText<'_> {
                 continue;
             }
             let others = self.others(side, target)?;
-            let largest = if parts[0] >= parts[1] { 0 } else { 1 };
+            let largest = usize::from(parts[0] < parts[1]);
             let other = u32::try_from(parts[1 - largest].unwrap_or(1)).ok()?;
             let taken = others.checked_mul(other)?;
             if taken == 0 || !devices.is_multiple_of(taken) {
@@ -119,9 +121,8 @@ impl MaxText<'_> {
     }
 
     /// Returns the product of the stated degrees of a side; `None` if one is no number.
-    fn product(self, side: &str) -> Option<u32> {
-        let part = |name: &&str| self.number(&format!("{side}_{name}_parallelism"));
-        let mut parts = DATA.iter().chain(&OTHERS).filter_map(part);
+    fn product(self, side: &str, names: &[&str]) -> Option<u32> {
+        let mut parts = names.iter().filter_map(|name| self.number(&format!("{side}_{name}_parallelism")));
         parts.try_fold(1_u32, |product, part| product.checked_mul(u32::try_from(part).ok()?))
     }
 
@@ -129,7 +130,7 @@ impl MaxText<'_> {
     fn others(self, side: &str, target: &Target) -> Option<u32> {
         let Scenario { layout, training, .. } = &target.scenario;
         let degrees = [layout.tensor?, layout.pipeline?, training.context_parallel, training.expert_parallel];
-        OTHERS.iter().zip(degrees).try_fold(1_u32, |product, (name, degree)| {
+        OTHERS.iter().zip(degrees).try_fold(self.product(side, &FIXED)?, |product, (name, degree)| {
             let (changed, part) = self.changed_part(name, degree)?;
             let part = if changed == side { part } else { degree.checked_div(part)? };
             product.checked_mul(part)

@@ -153,7 +153,8 @@ fn gradients_are_sharded_after_each_microbatch() {
     let value = "{\"gradient_accumulation_kwargs\": {\"sync_each_batch\": true}}";
     assert_eq!(settings, [format!("--accelerator_config {value}")]);
     assert!(file.contains(&format!(" --accelerator_config '{value}'")), "{file}");
-    let in_string = format!("ARGS='{}'\ntorchrun --nproc_per_node 8 train.py $ARGS\n", &command[39..command.len() - 1]);
+    let arguments = command.split_once("train.py ").unwrap().1.trim_end();
+    let in_string = format!("ARGS='{arguments}'\ntorchrun --nproc_per_node 8 train.py $ARGS\n");
     assert_eq!(edited(&in_string, &change(layout(1, 1, 16, 1), &each)).0, [""; 0]);
     let yaml = "base_model: Qwen/Qwen2.5-7B\nsequence_len: 4096\nmicro_batch_size: 1\ngradient_accumulation_steps: 8\nbf16: true\n\
                 fsdp_version: 2\nfsdp_config:\n  reshard_after_forward: true\n";

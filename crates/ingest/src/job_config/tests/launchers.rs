@@ -58,8 +58,8 @@ fn arguments_are_items_of_a_list() {
         format!("[\n    {lines}\n]\n"),
         format!("args = [\n    {pairs},\n]\nsubprocess.run(args, check=True)\n"),
         format!("args = [{}]\n", list.replace('"', "'")),
-        format!("args:\n{}\n", items.iter().map(|item| format!("  - {item}\n")).collect::<String>()),
-        format!("args:\n{}\n", words.split_whitespace().map(|item| format!("- {item}\n")).collect::<String>()),
+        format!("args:\n  - {}\n", items.join("\n  - ")),
+        format!("args:\n- {}\n", words.replace(' ', "\n- ")),
     ] {
         let job = config(&text);
         assert_eq!(

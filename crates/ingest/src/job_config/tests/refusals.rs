@@ -21,7 +21,10 @@ fn arguments_that_exclude_each_other_are_refused() {
             "(cpu-offloading-num-layers) with recomputation",
         ),
         ("--cpu-offloading-num-layers 32", "of 32 layers of a model with 32"),
-        (&format!("--tensor-model-parallel-size 2 {EXPERTS}"), "expert parallelism (8) without sequence-parallel"),
+        (
+            format!("--tensor-model-parallel-size 2 {EXPERTS}").as_str(),
+            "expert parallelism (8) without sequence-parallel",
+        ),
         ("--optimizer muon --use-distributed-optimizer", "Muon with use-distributed-optimizer"),
         ("--optimizer muon --overlap-grad-reduce", "Muon with overlap-grad-reduce"),
         ("--use-distributed-optimizer --fp8-param-gather", "fp8-param-gather without fp8-format"),
@@ -45,7 +48,7 @@ fn arguments_that_exclude_each_other_are_refused() {
 fn arguments_that_go_together_are_not_refused() {
     for options in [
         "--cpu-offloading-num-layers 31",
-        &format!("--tensor-model-parallel-size 2 --sequence-parallel {EXPERTS}"),
+        format!("--tensor-model-parallel-size 2 --sequence-parallel {EXPERTS}").as_str(),
         EXPERTS,
         "--optimizer muon",
         "--use-distributed-optimizer --fp8-param-gather --fp8-format hybrid",
