@@ -63,7 +63,6 @@ pub(super) fn report_partial(keys: &mut Keys, (key, targets): (&str, &str), has_
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::job_config::{ConfigFormat, read};
 
     fn remarks(targets: &str) -> Vec<String> {
