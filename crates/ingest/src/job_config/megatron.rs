@@ -349,6 +349,7 @@ fn report_unmodelled(keys: &mut Keys) {
     if keys.text(&["fp4-format"], "precision").is_some() {
         keys.not_modelled("Products in fp4 are read in the precision without it, so the time is an upper bound.");
     }
+    keys.text(&["fp4-recipe"], "recipe of fp4");
     keys.ignore(|key| key.starts_with("fp4-"));
     if keys.flag(&["delay-wgrad-compute"], "weight gradients").unwrap_or(false) {
         keys.not_modelled("Delayed weight gradients (delay-wgrad-compute) are read as immediate ones.");
