@@ -2,6 +2,7 @@
 
 mod edits;
 mod expected;
+mod possible;
 mod schedule_label;
 mod syntax;
 
@@ -211,7 +212,7 @@ pub(crate) fn check(
         budget.forecast(&plan.metrics, (certainty.step_s.low, certainty.step_s.high), devices)
     });
     Ok(Check {
-        verdict: Verdict::new(certainty.as_ref(), &refusals),
+        verdict: Verdict::new(certainty.as_ref(), !need.fit.ranks.is_empty(), &refusals),
         format,
         schedule,
         scenario: valid.scenario().clone(),
@@ -250,6 +251,9 @@ pub(crate) fn changes(
     // Without settings at all, a person applies the changes.
     let is_applicable = |change: &Change| job.is_none() || !edits_of(change).is_empty();
     let mut fit = fit::fit_applicable(valid, None, &is_applicable, workers, cancellation)?;
+    if let Some(job) = &job {
+        possible::keep_possible(&mut fit, job, scenario);
+    }
     list_cluster_last(&mut fit);
     let edits = fit.changes.iter().map(edits_of).collect();
     let combined = fit.combination.as_ref().map(|combination| {
@@ -315,6 +319,7 @@ fn edits_of(
         let edits = job.locate(&settings)?;
         let edited = api::check::apply_to_files(files, &edits)?;
         fields = match read_again(&edited, hardware, &target.scenario) {
+            Ok(again) if possible::runs_all_forwards_first(&again.scenario, &target.scenario) => return None,
             Ok(again) => {
                 let differences = target.differences(&with_effects(again.scenario, &target));
                 // The framework refuses the edited job, for example because of the batch of its new replicas.

@@ -98,16 +98,18 @@ pub enum Verdict {
     AtRisk,
     /// No plan fits.
     DoesNotFit,
-    /// A plan fits, but the framework does not start the job.
+    /// The framework does not start the job: a plan fits, or no layout is possible.
     DoesNotStart,
 }
 
 pub use crate::planner::certainty::RISK;
 
 impl Verdict {
-    /// Returns the verdict for the uncertainty of a plan, or for no plan, and for the `refusals` of the framework.
-    pub fn new(certainty: Option<&Certainty>, refusals: &[String]) -> Self {
+    /// Returns the verdict for the uncertainty of a plan, or for no plan, and for the `refusals` of the framework. `has_layout`
+    /// is false if the reason for no plan is another one than memory.
+    pub fn new(certainty: Option<&Certainty>, has_layout: bool, refusals: &[String]) -> Self {
         match certainty {
+            None if !has_layout && !refusals.is_empty() => Self::DoesNotStart,
             None => Self::DoesNotFit,
             Some(_) if !refusals.is_empty() => Self::DoesNotStart,
             Some(Certainty { memory, .. }) if memory.probability_out_of_memory > RISK => Self::AtRisk,

@@ -34,6 +34,7 @@
 //! keys. Values of unknown keys are never returned because launch scripts contain secrets.
 //! [`read_files`] reads the files of one job together, for example `config.json` and DeepSpeed JSON.
 
+mod adapted_layers;
 mod arguments;
 mod bridge_performance;
 mod bridge_python;
@@ -57,6 +58,7 @@ mod megatron_attention;
 mod megatron_ignored;
 mod megatron_layers;
 mod megatron_parts;
+mod megatron_refusals;
 mod megatron_stages;
 mod megatron_yaml;
 mod mixed;
@@ -307,7 +309,11 @@ fn join(jobs: Vec<(ConfigFormat, Keys)>, names: &[&str]) -> Result<(ConfigFormat
 fn read_settings(format: ConfigFormat, keys: &mut Keys) -> Result<Settings, JobConfigError> {
     match format {
         ConfigFormat::HuggingFaceModel => Ok(Settings::default()),
-        ConfigFormat::Megatron => megatron::read(keys),
+        ConfigFormat::Megatron => {
+            let settings = megatron::read(keys)?;
+            megatron_refusals::report(keys, &settings);
+            Ok(settings)
+        }
         ConfigFormat::MegatronYaml => megatron_yaml::read(keys),
         ConfigFormat::Torchtitan => torchtitan::read(keys),
         ConfigFormat::Deepspeed

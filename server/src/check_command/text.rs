@@ -63,6 +63,7 @@ pub(crate) fn outcome(check: &Check) -> Vec<String> {
         Verdict::Fits => format!("fits: {memory}"),
         Verdict::AtRisk => format!("at risk: {memory}; real runs may reserve more"),
         Verdict::DoesNotFit => format!("does not fit: {}", fit.base.binding.as_deref().unwrap_or("no plan")),
+        Verdict::DoesNotStart if check.plan.is_none() => "does not start".to_owned(),
         Verdict::DoesNotStart => format!("does not start, although it needs only {memory}"),
     }];
     lines.extend(check.refusals.iter().map(|refusal| format!("the framework refuses the job: {refusal}")));
@@ -294,6 +295,7 @@ pub(crate) fn changes(report: &Report) -> Vec<String> {
     let purpose = match report.check.verdict {
         Verdict::DoesNotFit => "make it fit",
         Verdict::AtRisk => "remove the risk of running out of memory or save most time",
+        Verdict::DoesNotStart if report.check.plan.is_none() => "make it start",
         Verdict::Fits | Verdict::DoesNotStart => "save most time",
     };
     if fit.changes.is_empty() {
@@ -304,7 +306,11 @@ pub(crate) fn changes(report: &Report) -> Vec<String> {
     let now = fit.base.iteration_s.map(|seconds| format!(" (now {seconds:.3} s)")).unwrap_or_default();
     let simulated = fit.simulated;
     let title = if fit.changes.iter().all(is_hardware) {
-        let aim = if report.check.verdict == Verdict::DoesNotFit { "makes it fit" } else { "saves time" };
+        let aim = match report.check.verdict {
+            Verdict::DoesNotFit => "makes it fit",
+            Verdict::DoesNotStart if report.check.plan.is_none() => "makes it start",
+            Verdict::Fits | Verdict::AtRisk | Verdict::DoesNotStart => "saves time",
+        };
         format!("{simulated} changes simulated; no change of the job {aim}{now}")
     } else {
         format!("changes that {purpose}, of {simulated} simulated on one global batch{now}:")

@@ -86,6 +86,11 @@ impl<'a> Job<'a> {
         keys.iter().any(|key| self.value(key).is_some())
     }
 
+    /// Returns true if the settings of the program are arguments of a command.
+    pub(super) fn is_command(&self) -> bool {
+        self.documents.iter().all(|document| !document.prefix.is_empty() || document.places.is_none())
+    }
+
     /// Returns true if a file contains a text outside comments.
     pub(super) fn mentions(&self, text: &str) -> bool {
         let lines = self.documents.iter().flat_map(|document| document.text.lines());

@@ -23,6 +23,8 @@ pub(super) struct Target {
     pub(super) scenario: Scenario,
     /// Layers of each stage; empty if they are equal.
     pub(super) stage_layers: Vec<u32>,
+    /// True if the change itself states whether gradients are sharded between microbatches.
+    pub(super) states_gradients: bool,
 }
 
 impl Target {
@@ -38,7 +40,9 @@ impl Target {
         let fields: Vec<FieldChange> = change.fields.iter().map(field).collect();
         let document = serde_json::to_value(scenario).ok()?;
         let changed = serde_json::from_value(fit::apply(&document, &fields)?).ok()?;
-        let target = Self { scenario: changed, stage_layers: change.result.stage_layers.clone() };
+        let states_gradients = change.fields.iter().any(|field| field.pointer == "/training/unsharded_gradients");
+        let stage_layers = change.result.stage_layers.clone();
+        let target = Self { scenario: changed, stage_layers, states_gradients };
         let mut changed = target.differences(scenario);
         if target.replicas() != replicas(scenario) {
             changed.push(REPLICAS.to_owned());
@@ -61,7 +65,7 @@ impl Target {
         let (stages, other_stages) = match (is_free(&self.scenario), is_free(other)) {
             (true, true) => (None, None),
             (_, true) => (self.stages(), Some(Vec::new())),
-            _ => (self.stages(), Self { scenario: other.clone(), stage_layers: Vec::new() }.stages()),
+            _ => (self.stages(), Self { scenario: other.clone(), stage_layers: Vec::new(), ..*self }.stages()),
         };
         let expected = self.comparable(&self.scenario, stages.as_deref());
         let other = self.comparable(other, other_stages.as_deref());
@@ -90,8 +94,8 @@ impl Target {
         }
         let stage = other.training.zero_stage();
         (other.training.zero, other.training.distributed_optimizer) = (Some(stage), stage > 0);
-        // The sharding of the job decides it. No setting of a change does.
-        other.training.unsharded_gradients = false;
+        // The sharding of the job decides it, unless the change does.
+        other.training.unsharded_gradients &= self.states_gradients;
         // Offloaded parameters have their optimizer on the host.
         other.training.optimizer_offload = other.training.offloaded_optimizer();
         if layout.tensor == Some(1) {

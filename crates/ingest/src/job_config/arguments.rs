@@ -10,6 +10,7 @@
 mod branches;
 mod conditions;
 mod expand;
+mod lists;
 mod shell;
 
 use super::keys::Keys;
@@ -46,7 +47,7 @@ fn read_script(script: &str, text: &str) -> Result<Keys, JobConfigError> {
     let mut keys = Keys::default();
     let mut variables = Variables::new();
     let mut branches = Branches::default();
-    for line in lines(script) {
+    for line in lines(&lists::joined(script)) {
         if let Some(directive) = line.trim_start().strip_prefix("#SBATCH") {
             // Converts short options to their long form: `-N 4` is `--nodes=4`.
             let directive = long_options(directive);
@@ -272,7 +273,7 @@ fn with_expressions(line: &str) -> String {
 
 /// Adds all `--name value...` arguments in a line.
 fn read_arguments(line: &str, prefix: &str, variables: &Variables, keys: &mut Keys) -> Result<(), JobConfigError> {
-    let plain = line.replace(['"', '\''], " ").replace("=(", "= (");
+    let plain = lists::plain(line).replace(['"', '\''], " ").replace("=(", "= (");
     let mut terms = plain.split_whitespace().map(without_array_brackets).filter(|word| !word.is_empty()).peekable();
     while let Some(word) = terms.next() {
         let Some(argument) = word.strip_prefix("--").filter(|name| name.starts_with(|c: char| c.is_ascii_alphabetic()))
@@ -302,9 +303,10 @@ pub(super) fn words(value: &str) -> String {
     words.collect::<Vec<_>>().join(" ").trim_end_matches([';', '`']).to_owned()
 }
 
-/// Returns the words of the commands, without comments and quotes, one list for each command.
+/// Returns the words of the commands, without comments and quotes, one list for each command. A command that a variable
+/// holds (`LAUNCHER="accelerate launch"`) counts as a command.
 pub(super) fn commands(text: &str) -> Vec<Vec<String>> {
-    let plain = |word: &str| word.trim_matches(['"', '\'', '\\', '(', ')', '`']).to_owned();
+    let plain = |word: &str| shell::held_word(word).trim_matches(['"', '\'', '\\', '(', ')', '`']).to_owned();
     let split = |line: String| without_comment(&line).split_whitespace().map(plain).collect::<Vec<_>>();
     lines(text).into_iter().map(split).filter(|words| !words.is_empty()).collect()
 }

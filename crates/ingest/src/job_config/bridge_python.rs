@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::JobConfigError;
+use super::bridge_recipes::model_of_recipe;
 use super::keys::Keys;
 use super::python_value::{Value, evaluate};
 
@@ -22,6 +23,8 @@ struct Function {
     settings: Vec<Setting>,
     /// Values of variables and default values of parameters.
     variables: BTreeMap<String, String>,
+    /// Name of the last recipe that the function calls.
+    called: Option<String>,
     /// Name of the model on the Hugging Face hub.
     pretrained: Option<String>,
     has_deepseek_layout: bool,
@@ -86,7 +89,7 @@ impl Function {
         if let Some(name) = &self.pretrained {
             keys.push("pretrained".to_owned(), name.clone())?;
         }
-        keys.push("recipe".to_owned(), self.name.clone())?;
+        keys.push("recipe".to_owned(), self.recipe().to_owned())?;
         if self.has_deepseek_layout && !keys.has(LAYOUT) {
             add_deepseek_layout(&mut keys);
         }
@@ -97,6 +100,12 @@ impl Function {
             ));
         }
         Ok(keys)
+    }
+
+    /// Returns the name of the recipe that the function calls (`cfg = llama3_70b_pretrain_config()`). Without such a call, the
+    /// function is the recipe.
+    fn recipe(&self) -> &str {
+        self.called.as_deref().unwrap_or(&self.name)
     }
 
     /// Returns the value of an expression in the form of an override.
@@ -202,6 +211,15 @@ fn functions(text: &str) -> Vec<Function> {
     functions
 }
 
+/// Returns the name of the recipe that an expression calls. Recipes of Megatron-Bridge end with `_config`.
+fn called_recipe(expression: &str) -> Option<&str> {
+    let (callee, _) = expression.split_once('(')?;
+    let name = callee.trim().rsplit('.').next()?;
+    let is_name = name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
+    // A helper starts with an underscore.
+    (is_name && name.ends_with("_config") && !name.starts_with('_') && model_of_recipe(name).is_some()).then_some(name)
+}
+
 /// Adds a statement to a function.
 fn statement(function: &mut Function, code: &str, is_in_branch: bool) {
     function.has_deepseek_layout |= code.contains(DEEPSEEK_LAYOUT) && !code.starts_with("def ");
@@ -219,6 +237,7 @@ fn statement(function: &mut Function, code: &str, is_in_branch: bool) {
     }
     match target.split_once('.') {
         None => {
+            function.called = called_recipe(expression).map(str::to_owned).or_else(|| function.called.take());
             function.variables.insert(target.to_owned(), expression.to_owned());
         }
         Some((_, key)) if SECTIONS.contains(&key.split('.').next().unwrap_or_default()) && key != "model" => {
@@ -316,6 +335,22 @@ def deepseek_v3_small_config(ep: int = 64) -> ConfigContainer:
         assert!(!keys.has("model.virtual_pipeline_model_parallel_size") && !keys.has("model.seq_length"));
         assert!(keys.peek("mixed_precision").is_some_and(|text| text.contains("fp8")));
         assert_eq!(keys.peek(LAYOUT).map(|text| text.matches("decoder").count()), Some(61));
+    }
+
+    #[test]
+    fn the_called_recipe_counts() {
+        for (name, call, recipe) in [
+            ("main", "llama3_70b_pretrain_config()", "llama3_70b_pretrain_config"),
+            ("llama3_70b_run", "recipes.llama3_8b_pretrain_config(dir=\"x\")", "llama3_8b_pretrain_config"),
+            ("llama3_70b_pretrain_config", "_llama3_common()", "llama3_70b_pretrain_config"),
+            ("main", "_shared_config()", "main"),
+        ] {
+            let text = format!(
+                "from megatron.bridge import x\ndef {name}():\n    cfg = {call}\n    \
+                 cfg.model.tensor_model_parallel_size = 4\n    size = other(cfg)\n"
+            );
+            assert_eq!(recognise(&text).unwrap().unwrap().peek("recipe"), Some(recipe), "{name}");
+        }
     }
 
     #[test]

@@ -273,7 +273,10 @@ fn of_text(text: &str) -> Result<(ConfigFormat, Keys), JobConfigError> {
     if trimmed.is_empty() {
         return Err(JobConfigError::Empty);
     }
-    if trimmed.starts_with('{') {
+    // Files of GPT-NeoX begin with comments.
+    let braces = yaml::without_first_comments(trimmed);
+    if braces.starts_with('{') {
+        let trimmed = braces;
         let keys = match document::json(trimmed) {
             // YAML in braces. Files of GPT-NeoX have keys in quotes; others are JSON with an error.
             Err(error) => match yaml::keys(trimmed) {

@@ -178,7 +178,9 @@ fn batch(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError>
         return Err(JobConfigError::Value { key: "per_device_batch_size".to_owned(), detail });
     }
     let of_replica = of_replica as u32;
-    let microbatches = keys.count(&["num_pipeline_microbatches"], "microbatches")?.unwrap_or(1);
+    // The default is a microbatch for each stage.
+    let stated = keys.count(&["num_pipeline_microbatches"], "microbatches")?;
+    let microbatches = stated.or(settings.pipeline).unwrap_or(1).max(1);
     settings.microbatch = Some((of_replica / microbatches).max(1));
     settings.batch = Batch::Replica(of_replica.saturating_mul(accumulation));
     Ok(())

@@ -80,6 +80,7 @@ fn job(keys: &mut Keys, mut settings: Settings, layers: Option<u32>) -> Result<S
     launcher::one_node(keys, &mut settings);
     memory(keys, &mut settings)?;
     encoder(keys, &mut settings);
+    report_unmodelled(keys);
     unmodelled::report(keys);
     keys.ignore(megatron_ignored::is_without_effect);
     Ok(settings)
@@ -346,6 +347,18 @@ fn memory(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError
         settings.activation_offload = 1.0;
     }
     Ok(())
+}
+
+/// Reports settings of products and weight gradients that a scenario does not have.
+fn report_unmodelled(keys: &mut Keys) {
+    if keys.text(&["fp4-format"], "precision").is_some() {
+        keys.not_modelled("Products in fp4 are read in the precision without it, so the time is an upper bound.");
+    }
+    keys.text(&["fp4-recipe"], "recipe of fp4");
+    keys.ignore(|key| key.starts_with("fp4-"));
+    if keys.flag(&["delay-wgrad-compute"], "weight gradients").unwrap_or(false) {
+        keys.not_modelled("Delayed weight gradients (delay-wgrad-compute) are read as immediate ones.");
+    }
 }
 
 /// Reads whether the gathering of weights by a sharded optimizer overlaps with the forward. It has a switch of its own.

@@ -1,7 +1,7 @@
 //! Arguments of Megatron-LM that affect neither time nor memory of a step.
 
 /// Starts of their names.
-const PREFIXES: [&str; 113] = [
+const PREFIXES: [&str; 115] = [
     "timing-log",
     "apply-rope",
     "decoupled-",
@@ -114,6 +114,9 @@ const PREFIXES: [&str; 113] = [
     "tee",
     "redirects",
     "use-cpu-initialization",
+    // Options of srun.
+    "label",
+    "wait",
     // Turns off an overlap that presets of Megatron-LM do not have.
     "no-async-tensor-model-parallel-allreduce",
 ];

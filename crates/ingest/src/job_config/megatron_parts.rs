@@ -48,6 +48,9 @@ pub(super) fn vocabulary(keys: &mut Keys) -> Result<u32, JobConfigError> {
     let divisor = keys.count(&["make-vocab-size-divisible-by"], "padding of the vocabulary")?.unwrap_or(128);
     let named = keys.peek("tokenizer-model");
     let named = named.and_then(|name| vocabulary_in_name(name).or_else(|| tokenizers::vocabulary(name)));
+    // The class of a tokenizer can have a single vocabulary.
+    let kind = keys.peek("tokenizer-type").and_then(|kind| kind.split_whitespace().next());
+    let named = named.or(kind.filter(|kind| *kind == "Llama2Tokenizer").map(|_| 32_000));
     let stated = stated.unwrap_or_else(|| {
         let (vocabulary, origin) = match named {
             Some(named) => (named, ", from the name of the tokenizer"),

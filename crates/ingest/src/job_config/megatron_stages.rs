@@ -117,7 +117,8 @@ impl Ends {
         }
     }
 
-    /// Layers of each stage, in the order of the forward pass.
+    /// Layers of each stage, in the order of the forward pass. Megatron-LM also has stages with the embedding or the output
+    /// head alone, which are not simulated.
     pub(super) fn layers_of_stages(self, layers: u32, ranks: u32, chunks: u32) -> Result<Vec<u32>, JobConfigError> {
         let middle = self.layers_of_rank(layers, ranks)?;
         let of_rank = |rank: u32| match self {
@@ -133,15 +134,38 @@ impl Ends {
                 let without = if (chunk, rank) == (0, 0) { input } else { 0 }
                     + if (chunk + 1, rank + 1) == (chunks, ranks) { output } else { 0 };
                 match (of_rank / chunks).checked_sub(without) {
-                    Some(count) if of_rank.is_multiple_of(chunks) && count > 0 => stages.push(count),
-                    _ => {
-                        let detail = format!("{of_rank} layers of rank {rank} cannot be split into {chunks} chunks");
-                        return refuse(if rank == 0 { FIRST } else { LAST }, detail);
-                    }
+                    Some(count) if of_rank.is_multiple_of(chunks) && (count > 0 || without > 0) => stages.push(count),
+                    _ => return self.refuse_split(of_rank, rank, chunks),
                 }
             }
         }
+        // Each stage of the simulation has a layer.
+        if stages.len() > layers as usize {
+            let detail = format!(
+                "{} stages have {layers} layers; Megatron-LM accepts a stage without a layer, which is not simulated. Use fewer stages or model chunks",
+                stages.len()
+            );
+            return refuse(self.key(), detail);
+        }
         Ok(stages)
+    }
+
+    /// Option that states the layers of the ends.
+    const fn key(self) -> &'static str {
+        match self {
+            Self::Counted { input: 0, .. } => "account-for-loss-in-pipeline-split",
+            Self::Counted { .. } => "account-for-embedding-in-pipeline-split",
+            Self::Stated { first: None, .. } => LAST,
+            Self::Stated { .. } | Self::Equal => FIRST,
+        }
+    }
+
+    fn refuse_split<T>(self, of_rank: u32, rank: u32, chunks: u32) -> Result<T, JobConfigError> {
+        let (key, counted) = match self {
+            Self::Counted { .. } => (self.key(), ", with the embedding and the output head,"),
+            Self::Stated { .. } | Self::Equal => (if rank == 0 { FIRST } else { LAST }, ""),
+        };
+        refuse(key, format!("{of_rank} layers of rank {rank}{counted} cannot be split into {chunks} chunks"))
     }
 }
 
@@ -347,6 +371,27 @@ mod tests {
         assert_eq!(
             detail(&format!("{first} 5 {two}"), 29),
             "decoder-first-pipeline-num-layers: 5 layers of rank 0 cannot be split into 2 chunks"
+        );
+        // Megatron-LM accepts a stage with the embedding alone.
+        let few = |stages: u32, layers: u32| {
+            format!(
+                "account-for-embedding-in-pipeline-split: {stages} stages have {layers} layers; Megatron-LM accepts a stage \
+                 without a layer, which is not simulated. Use fewer stages or model chunks"
+            )
+        };
+        assert_eq!(
+            stages(&format!("{both} --num-virtual-stages-per-pipeline-rank 2"), 14).unwrap().1,
+            [1, 2, 2, 2, 2, 2, 2, 1]
+        );
+        assert_eq!(stages("--account-for-embedding-in-pipeline-split", 3).unwrap_err().to_string(), few(4, 3));
+        assert_eq!(
+            stages(&format!("{both} --num-virtual-stages-per-pipeline-rank 4"), 14).unwrap_err().to_string(),
+            few(16, 14)
+        );
+        assert_eq!(
+            detail(&format!("{both} --num-virtual-stages-per-pipeline-rank 3"), 14),
+            "account-for-embedding-in-pipeline-split: 4 layers of rank 0, with the embedding and the output head, cannot be \
+             split into 3 chunks"
         );
         assert_eq!(
             detail("--num-layers-per-virtual-pipeline-stage 3", 32),

@@ -4,6 +4,7 @@ use planner::model::Adapters;
 use planner::training::{MomentFormat, Optimizer};
 
 use super::JobConfigError;
+use super::adapted_layers;
 use super::keys::Keys;
 use super::settings::Settings;
 
@@ -129,12 +130,16 @@ pub(super) fn read_adapters(
     }
     let rank = stated.unwrap_or(default_rank);
     let is_all = keys.flag(&["lora_target_linear"], "adapted layers");
+    let key = TARGETS.into_iter().find(|name| keys.has(name)).map(|name| keys.file_name(name)).unwrap_or_default();
     let targets = keys.text(&TARGETS, "adapted layers");
-    let mlp = match (is_all, targets) {
+    let mlp = match (is_all, &targets) {
         (Some(true), _) => true,
-        (_, Some(targets)) => adapts_mlp(&targets),
+        (_, Some(targets)) => adapts_mlp(targets),
         (_, None) => adapts_all,
     };
+    if let Some(targets) = targets.filter(|_| is_all != Some(true)) {
+        adapted_layers::report_partial(keys, (&key, &targets), mlp);
+    }
     settings.adapters = Some(Adapters { rank, mlp, base_bits });
     Ok(())
 }

@@ -50,6 +50,9 @@ pub struct Places {
 /// Returns the places of the keys; `None` for the arguments of a command line, for malformed text and for too many keys.
 pub fn places(text: &str, format: ConfigFormat) -> Option<Places> {
     let trimmed = text.trim_start_matches('\u{feff}').trim_start();
+    // Comments can precede a document in braces.
+    let braces = super::yaml::without_first_comments(trimmed);
+    let trimmed = if braces.starts_with('{') { braces } else { trimmed };
     let offset = text.len() - trimmed.len();
     let is_wrapped = wrapper::script(trimmed).is_some();
     let (notation, mut places) = match format {
@@ -166,5 +169,12 @@ mod tests {
         let text = "# a.b=1\npython3 -m verl.trainer.main_ppo \\\n  a.b=2 +c.d='x' \\\n  \"e.f=3\" --g=4\n";
         let expected = [("a.b", "2"), ("c.d", "x"), ("e.f", "3")];
         assert_eq!(found(text, ConfigFormat::Verl), pairs(&expected));
+    }
+
+    #[test]
+    fn comments_precede_braces() {
+        let text = "# a comment\n\n{\"pipe_parallel_size\": 2, # stages\n \"num_layers\": 4}\n";
+        let expected = pairs(&[("pipe_parallel_size", "2"), ("num_layers", "4")]);
+        assert_eq!(found(text, ConfigFormat::GptNeox), expected);
     }
 }

@@ -53,6 +53,36 @@ pub fn refusals(scenario: &Scenario) -> Vec<String> {
              ({pipeline}). Change the batch, or leave out the virtual stages."
         ));
     }
+    refusals.extend(degrees(scenario));
+    refusals
+}
+
+/// Returns a sentence for each degree that no framework accepts for the model and the devices.
+fn degrees(scenario: &Scenario) -> Vec<String> {
+    let Scenario { model, cluster, training, layout, .. } = scenario;
+    let mut refusals = Vec::new();
+    if training.framework == Framework::Megatron && layout.chunks > Some(1) && layout.pipeline == Some(1) {
+        refusals.push(
+            "Megatron-LM interleaves only with 2 or more pipeline stages. Leave out the virtual stages.".to_owned(),
+        );
+    }
+    let (Some(tensor), Some(pipeline)) = (layout.tensor, layout.pipeline) else { return refusals };
+    let heads = model.modules.iter().map(|module| module.heads).find(|heads| !heads.is_multiple_of(tensor.max(1)));
+    if let Some(heads) = heads.filter(|_| training.framework == Framework::Megatron) {
+        refusals.push(format!(
+            "Tensor parallelism of {tensor} does not divide the {heads} attention heads. Change the degree."
+        ));
+    }
+    let stage = cluster.devices() / pipeline.max(1);
+    let expert = training.expert_parallel.saturating_mul(training.expert_tensor(tensor));
+    if training.expert_parallel > 1 && !stage.is_multiple_of(expert.max(1)) {
+        refusals.push(format!(
+            "The {stage} devices of a stage are no multiple of expert parallelism ({} x TP {} of the experts). Change the \
+             degrees or the devices.",
+            training.expert_parallel,
+            training.expert_tensor(tensor)
+        ));
+    }
     refusals
 }
 

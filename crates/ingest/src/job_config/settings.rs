@@ -214,6 +214,11 @@ impl Settings {
         self.devices.or_else(|| Some(self.nodes?.saturating_mul(self.devices_per_node.unwrap_or(NODE))))
     }
 
+    /// Number of devices of which the file states both factors, nodes and devices of a node.
+    pub(super) fn scheduled_devices(&self) -> Option<u32> {
+        Some(self.nodes?.saturating_mul(self.devices_per_node?))
+    }
+
     /// Sets the number of devices and nodes of a launcher that starts a process for each device.
     pub(super) fn set_processes(
         &mut self,
@@ -268,6 +273,11 @@ impl Settings {
         }
     }
 
+    /// True if replicas fill the devices, or the file does not state them.
+    fn fills_devices(&self, devices: Option<u32>) -> bool {
+        devices.is_none_or(|devices| devices.is_multiple_of(self.devices_per_replica().max(1)))
+    }
+
     /// Refuses a global batch that the microbatch, the accumulation and the replicas do not form.
     pub(super) fn check_batch(&self) -> Result<(), JobConfigError> {
         let (Batch::Global(global), Some(microbatch)) = (self.batch, self.microbatch) else { return Ok(()) };
@@ -280,6 +290,15 @@ impl Settings {
                 "{global} is not {microbatch} x {accumulation} x {replicas} (sequences of a microbatch, accumulation \
                  steps, data-parallel replicas)"
             ),
+            None if !global.is_multiple_of(step) && !self.fills_devices(devices) => {
+                let [tensor, pipeline, context] =
+                    [self.tensor, self.pipeline, self.context].map(|degree| degree.unwrap_or(1));
+                let detail = format!(
+                    "{} is no multiple of {tensor} x {pipeline} x {context} (tensor, pipeline and context parallelism)",
+                    devices.unwrap_or_default()
+                );
+                return Err(JobConfigError::Value { key: "devices".to_owned(), detail });
+            }
             None if !global.is_multiple_of(step) => format!(
                 "{global} is no multiple of {microbatch} x {replicas} (sequences of a microbatch, data-parallel \
                  replicas)"

@@ -310,8 +310,7 @@ fn recompute(keys: &mut Keys, settings: &mut Settings, layers: u32) -> Result<()
         ("none", _) => Recompute::None,
         ("full", _) => Recompute::Full,
         ("selective", Some(every)) => {
-            let stages = settings.pipeline.unwrap_or(1).saturating_mul(settings.chunks.unwrap_or(1)).max(1);
-            settings.recompute_layers = Some((layers / stages / every).max(1));
+            settings.recompute_layers = Some(recomputed_layers(keys, settings, layers, every));
             Recompute::Full
         }
         ("selective", None) => Recompute::Operators,
@@ -325,6 +324,29 @@ fn recompute(keys: &mut Keys, settings: &mut Settings, layers: u32) -> Result<()
         }
     });
     Ok(())
+}
+
+/// Returns the recomputed layers of a stage: torchtitan counts the layers of each stage and recomputes every `every`-th one.
+fn recomputed_layers(keys: &mut Keys, settings: &Settings, layers: u32, every: u32) -> u32 {
+    let pipeline = settings.pipeline.unwrap_or(1).max(1);
+    // Schedules in a V have two chunks.
+    let default = if pipeline > 1 && settings.schedule == Some(PlannerKind::Zbv) { 2 } else { 1 };
+    let stages = pipeline.saturating_mul(settings.chunks.unwrap_or(default));
+    let counts = match settings.layers_per_stage.as_slice() {
+        [] if stages > 1 => layers_with_ends(layers, stages, (1, 1)).unwrap_or_else(|| vec![layers / stages]),
+        [] => vec![layers],
+        stated => stated.to_vec(),
+    };
+    let recomputed: Vec<u32> = counts.iter().map(|count| (count / every).max(1)).collect();
+    let frequency = |count: u32| recomputed.iter().filter(|other| **other == count).count();
+    let usual = recomputed.iter().copied().max_by_key(|&count| (frequency(count), count)).unwrap_or(1);
+    if recomputed.iter().any(|&count| count != usual) {
+        keys.not_modelled(format!(
+            "Stages with fewer or more layers recompute another number of them. All stages are read with {usual}, the number of \
+             most stages."
+        ));
+    }
+    usual
 }
 
 /// Reads the optimizer and the precision. The torchtitan default is bf16 with fp32 reduction. fp8 requires a

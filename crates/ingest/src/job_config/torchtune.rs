@@ -5,7 +5,7 @@ use planner::training::{AttentionKernel, Precision, Recompute};
 
 use super::keys::Keys;
 use super::settings::{Batch, Loss, Settings, Sharding};
-use super::{JobConfigError, model_config, optimizer, programs, unmodelled};
+use super::{JobConfigError, adapted_layers, model_config, optimizer, programs, unmodelled};
 
 const COMPONENT: &str = "model._component_";
 const MODEL: &str = "model.";
@@ -164,6 +164,11 @@ fn adapters(keys: &mut Keys, settings: &mut Settings, name: &str) -> Result<(), 
             keys.assume("torchtune's default rank of the adapters is 8.");
         }
         settings.adapters = Some(Adapters { rank: rank.unwrap_or(8), mlp, base_bits: is_quantized.then_some(4) });
+        let key = "model.lora_attn_modules";
+        if let Some(targets) = keys.text(&[key], "adapted layers") {
+            // A switch of its own adapts the MLP.
+            adapted_layers::report_partial(keys, (key, &targets), false);
+        }
     }
     Ok(())
 }

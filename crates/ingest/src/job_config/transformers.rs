@@ -245,6 +245,15 @@ fn degrees(format: ConfigFormat, keys: &mut Keys, settings: &mut Settings) -> Re
     programs::devices(keys, settings)?;
     let processes = keys.agreed_count(&["accelerate.num_processes"], "devices")?;
     let machines = keys.agreed_count(&["accelerate.num_machines"], "nodes")?;
+    if let (Some(processes), Some(scheduled)) = (processes, settings.scheduled_devices())
+        && processes != scheduled
+    {
+        keys.assume(format!(
+            "{} states {processes} devices, and the script {scheduled} (nodes times devices of a node). The number of \
+             processes counts.",
+            keys.file_name("accelerate.num_processes")
+        ));
+    }
     settings.set_processes(("num_processes", processes), machines)?;
     if let (Some(replicas), Some(processes)) = (replicas, processes)
         && replicas.saturating_mul(settings.devices_per_replica()) != processes

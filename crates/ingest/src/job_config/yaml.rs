@@ -39,6 +39,15 @@ pub(super) fn is_yaml(text: &str) -> bool {
     })
 }
 
+/// Returns a text without the comments and blank lines at its start.
+pub(super) fn without_first_comments(text: &str) -> &str {
+    let mut rest = text.trim_start();
+    while rest.starts_with('#') {
+        rest = rest.split_once('\n').map_or("", |(_, rest)| rest).trim_start();
+    }
+    rest
+}
+
 /// Returns the keys of a document whose root is a mapping. Lists become text.
 pub(super) fn keys(text: &str) -> Result<Keys, JobConfigError> {
     let mut keys = Keys::default();

@@ -238,6 +238,10 @@ fn argument(file: &str, argument: &str, value: Option<&str>) -> Option<Edit> {
         Notation::Shell => words_end(file, anchor.parts())?,
         Notation::Yaml | Notation::List => anchor.end() + quote.map_or(0, char::len_utf8),
     };
+    // Quotes of a value would end the string.
+    if value.is_some_and(|value| value.contains('"')) && is_in_string(file, at) {
+        return None;
+    }
     let text = match anchor.notation {
         // The words of a string have no quotes of their own.
         Notation::Shell => match value.filter(|value| value.contains(is_special) && !LISTS.contains(&name)) {
@@ -269,6 +273,11 @@ fn removed(file: &str, name: &str, is_switch: bool) -> Option<Edit> {
     let is_word = |value: &str| ["true", "false", "1", "0"].contains(&value.to_lowercase().as_str());
     if is_switch && found.notation == Notation::Shell {
         found.value = found.value.filter(|(_, value)| is_word(value));
+    }
+    // An item of a YAML list is a line of its own, and its value another one.
+    let line = file[..found.start].rfind('\n').map_or(0, |at| at + 1);
+    if file[line..found.start].trim().trim_end_matches(['"', '\'']) == "-" {
+        return None;
     }
     let (start, end) = match found.notation {
         Notation::List => return None,

@@ -40,6 +40,9 @@ pub(super) fn settings(job: &Job<'_>, target: &Target, field: &str) -> Option<Ve
         "/training/optimizer_offload" if training.optimizer_offload >= 1.0 => {
             Some(vec![Setting::set(&["adam_offload"], true)])
         }
+        "/training/optimizer_offload" if training.optimizer_offload <= 0.0 => {
+            Some(vec![Setting::if_stated(&["adam_offload"], false)])
+        }
         // Liger-Kernel has fused kernels and a loss in chunks.
         "/training/chunked_loss" if training.chunked_loss => Some(vec![Setting::set(&["use_liger_kernel"], true)]),
         "/training/execution" if training.chunked_loss => Some(Vec::new()),

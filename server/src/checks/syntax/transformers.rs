@@ -99,6 +99,7 @@ pub(super) fn settings(job: &Job<'_>, target: &Target, field: &str) -> Option<Ve
         }
         "/training/zero" | "/training/distributed_optimizer" => sharding::settings(job, training.zero_stage()),
         "/training/shard_degree" => sharding::hybrid(job, target),
+        "/training/unsharded_gradients" if !training.unsharded_gradients => sharding::gradients(job),
         // Liger-Kernel; axolotl needs a plugin.
         "/training/chunked_loss" if training.chunked_loss => match job.format {
             ConfigFormat::LlamaFactory => Some(vec![Setting::set(&["enable_liger_kernel"], true)]),

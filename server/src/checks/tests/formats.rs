@@ -160,24 +160,6 @@ fn primus_with_maxtext() {
                 ],
             ),
             (
-                "pp 2",
-                &[
-                    "ici_pipeline_parallelism: 2",
-                    "ici_fsdp_parallelism: 4",
-                    "per_device_batch_size: 2",
-                    "gradient_accumulation_steps: 2",
-                ],
-            ),
-            (
-                "layout",
-                &[
-                    "per_device_batch_size: 0.5",
-                    "ici_pipeline_parallelism: 2",
-                    "ici_fsdp_parallelism: 4",
-                    "gradient_accumulation_steps: 8",
-                ],
-            ),
-            (
                 "cp ring",
                 &[
                     "ici_context_parallelism: 2",
@@ -186,7 +168,7 @@ fn primus_with_maxtext() {
                     "gradient_accumulation_steps: 2",
                 ],
             ),
-            ("ep 2", &["ici_expert_parallelism: 2"]),
+            ("ep 2", &["ici_expert_parallelism: 2", "ici_fsdp_parallelism: 4"]),
             ("none", &["remat_policy: none"]),
             ("operators", &["remat_policy: minimal"]),
             ("hybrid 8", &["dcn_data_parallelism: 2", "dcn_fsdp_parallelism: 1"]),
@@ -201,16 +183,6 @@ fn maxtext() {
         &[
             ("microbatch 1", &["per_device_batch_size: 0.5", "gradient_accumulation_steps: 4"]),
             ("tp 4", &["ici_tensor_parallelism: 4", "per_device_batch_size: 1", "gradient_accumulation_steps: 2"]),
-            ("pp 2", &["ici_pipeline_parallelism: 2", "per_device_batch_size: 1", "gradient_accumulation_steps: 2"]),
-            (
-                "layout",
-                &[
-                    "per_device_batch_size: 0.5",
-                    "ici_pipeline_parallelism: 2",
-                    "ici_tensor_parallelism: 1",
-                    "gradient_accumulation_steps: 4",
-                ],
-            ),
             ("cp ring", &["ici_context_parallelism: 2", "per_device_batch_size: 1", "gradient_accumulation_steps: 2"]),
             ("ep 2", &["ici_expert_parallelism: 2"]),
             ("none", &["remat_policy: none"]),

@@ -134,6 +134,34 @@ fn liger_of_open_rlhf() {
     assert_eq!(edited(text, &change(layout(1, 1, 16, 1), &fields)).0, ["--use_liger_kernel"]);
 }
 
+#[test]
+fn offload_of_open_rlhf_goes() {
+    let text = "deepspeed --module openrlhf.cli.train_sft --max_len 4096 --train_batch_size 64 --micro_train_batch_size 1 \\\n  \
+                --pretrain meta-llama/Meta-Llama-3-8B --zero_stage 2 --bf16 --flash_attn --adam_offload --gradient_checkpointing\n";
+    let (settings, file) = edited(text, &change(layout(1, 1, 16, 1), &[("/training/optimizer_offload", json!(0.0))]));
+    assert_eq!(settings, ["--adam_offload"]);
+    assert!(!file.contains("adam_offload") && file.contains("--flash_attn --gradient_checkpointing"), "{file}");
+}
+
+/// FSDP holds unsharded gradients during accumulation, unless the trainer synchronizes each microbatch.
+#[test]
+fn gradients_are_sharded_after_each_microbatch() {
+    let each = [("/training/unsharded_gradients", json!(false))];
+    let command = "torchrun --nproc_per_node 8 train.py --model_name_or_path Qwen/Qwen2.5-7B --bf16 true --fsdp \"full_shard auto_wrap\" \\\n  \
+                   --per_device_train_batch_size 1 --gradient_accumulation_steps 8 --max_seq_length 4096\n";
+    let (settings, file) = edited(command, &change(layout(1, 1, 16, 1), &each));
+    let value = "{\"gradient_accumulation_kwargs\": {\"sync_each_batch\": true}}";
+    assert_eq!(settings, [format!("--accelerator_config {value}")]);
+    assert!(file.contains(&format!(" --accelerator_config '{value}'")), "{file}");
+    let arguments = command.split_once("train.py ").unwrap().1.trim_end();
+    let in_string = format!("ARGS='{arguments}'\ntorchrun --nproc_per_node 8 train.py $ARGS\n");
+    assert_eq!(edited(&in_string, &change(layout(1, 1, 16, 1), &each)).0, [""; 0]);
+    let yaml = "base_model: Qwen/Qwen2.5-7B\nsequence_len: 4096\nmicro_batch_size: 1\ngradient_accumulation_steps: 8\nbf16: true\n\
+                fsdp_version: 2\nfsdp_config:\n  reshard_after_forward: true\n";
+    let (_, file) = edited(yaml, &change(layout(1, 1, 16, 1), &each));
+    assert!(file.contains("sync_each_batch: true"), "{file}");
+}
+
 /// The copies between nodes become shards.
 #[test]
 fn sharding_over_nodes_in_maxtext() {
@@ -141,4 +169,41 @@ fn sharding_over_nodes_in_maxtext() {
                 ici_fsdp_parallelism: -1\ndcn_data_parallelism: 2\n";
     let (settings, _) = edited(text, &change(layout(1, 1, 16, 2), &[("/training/shard_degree", Value::Null)]));
     assert_eq!(settings, ["dcn_data_parallelism: 1", "dcn_fsdp_parallelism: 2"]);
+}
+
+/// The parts within a node multiply to its devices, and those between nodes to the nodes.
+#[test]
+fn degrees_of_maxtext_fill_the_devices_of_a_node() {
+    let text = "model_name: llama3.1-8b\nper_device_batch_size: 2\nmax_target_length: 4096\nremat_policy: full\n\
+                ici_fsdp_parallelism: 4\nici_tensor_parallelism: 1\ndcn_fsdp_parallelism: 4\ndcn_data_parallelism: 1\n";
+    let tensor = change(layout(2, 1, 8, 2), &[("/layout/tensor", json!(2))]);
+    let expected = [
+        "ici_tensor_parallelism: 2",
+        "ici_fsdp_parallelism: 2",
+        "per_device_batch_size: 1",
+        "gradient_accumulation_steps: 2",
+    ];
+    assert_eq!(edited(text, &tensor).0, expected);
+    let experts = change(layout(1, 1, 16, 2), &[("/training/expert_parallel", json!(2))]);
+    let moe = text.replace("llama3.1-8b", "mixtral-8x7b");
+    assert_eq!(edited(&moe, &experts).0, ["ici_expert_parallelism: 2", "ici_fsdp_parallelism: 2"]);
+    let wide = change(layout(8, 1, 2, 2), &[("/layout/tensor", json!(8))]);
+    assert_eq!(edited(text, &wide).0, [""; 0], "a node has 4 devices");
+}
+
+/// A pipeline of MaxText runs all forwards first, which is not simulated for a job without one.
+#[test]
+fn a_job_of_maxtext_gets_no_other_schedule() {
+    let text = "model_name: llama3.1-8b\nper_device_batch_size: 2\nmax_target_length: 4096\nici_fsdp_parallelism: -1\n";
+    let pipeline = [("/layout/pipeline", json!(2))];
+    assert_eq!(edited(text, &change(layout(1, 2, 8, 2), &pipeline)).0, [""; 0]);
+    let (format, valid) = valid(&[text]);
+    let job = Job::new(format, &[text]);
+    let changes = [(1, "/training/recompute", json!("none")), (2, "/layout/pipeline", json!(2))];
+    let none = (&planner::host::SequentialWorkers, &planner::host::NeverCancelled);
+    let mut fit = fit::need(&valid, None, none.0, none.1).unwrap().fit;
+    fit.changes = changes.map(|(pipeline, field, value)| change(layout(1, pipeline, 8, 2), &[(field, value)])).into();
+    fit.combination = None;
+    possible::keep_possible(&mut fit, &job, valid.scenario());
+    assert_eq!(fit.changes.len(), 1);
 }

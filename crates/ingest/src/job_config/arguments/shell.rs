@@ -98,6 +98,15 @@ fn arithmetic_assignment(expression: &str) -> Option<Statement> {
     is_name(changed).then(|| Statement::Change { name: changed.to_owned() })
 }
 
+/// Returns the first word of the text that an assignment opens with a quote: `accelerate` of `LAUNCHER="accelerate`. Other
+/// words stay as they are.
+pub(super) fn held_word(word: &str) -> &str {
+    let Some((name, value)) = word.split_once('=') else { return word };
+    let Some(quote) = value.chars().next().filter(|letter| matches!(letter, '"' | '\'')) else { return word };
+    // A value of a single word closes its quote. It is no command.
+    if is_name(name) && !value[1..].contains(quote) { &value[1..] } else { word }
+}
+
 /// Parses `NAME=value`, also after `export` or `declare`, and YAML `NAME: value`.
 fn assignments(part: &str) -> Vec<(String, String)> {
     let mut rest = part.trim_start();
@@ -129,4 +138,23 @@ fn assignments(part: &str) -> Vec<(String, String)> {
         rest = after.get(length..).unwrap_or_default().trim_start();
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn assignments_hold_commands() {
+        for (word, held) in [
+            ("LAUNCHER=\"accelerate", "accelerate"),
+            ("CMD='/opt/bin/torchrun", "/opt/bin/torchrun"),
+            ("NAME=\"value\"", "NAME=\"value\""),
+            ("model.name=\"a", "model.name=\"a"),
+            ("--name=\"a", "--name=\"a"),
+            ("plain", "plain"),
+        ] {
+            assert_eq!(held_word(word), held);
+        }
+    }
 }

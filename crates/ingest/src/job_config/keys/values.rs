@@ -59,9 +59,11 @@ fn variable(word: &str) -> Option<&str> {
 pub(super) fn refuse(key: &str, value: &str, wanted: &str) -> JobConfigError {
     let word = first_word(value);
     let is_number = word.len() <= 20 && word.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '-' | '+' | '.'));
-    let detail = if let Some(name) = variable(word) {
+    let detail = if let Some(name) = variable(word).filter(|name| word.contains(&format!("{name}["))) {
+        format!("${{{name}[..]}} is an item of an array, which is not read; replace it with {wanted}")
+    } else if let Some(name) = variable(word) {
         format!("${name} is a variable that the file does not set; replace it with {wanted}")
-    } else if word.contains('$') || word.contains('<') {
+    } else if word.contains(['$', '<', '{', '(']) {
         format!("the value is an expression or a placeholder; replace it with {wanted}")
     } else if is_number {
         format!("{word:?} is not {wanted}")

@@ -148,6 +148,9 @@ fn files_of_gpt_neox_are_read() {
     assert!(job.unknown.is_empty(), "{:?}", job.unknown);
     let read = job.read.iter().find(|setting| setting.setting == "tensor parallelism").unwrap();
     assert_eq!(read.key, "model_parallel_size");
+    // Files of its repository begin with comments.
+    let commented = config(&format!("# GPT-NeoX 20B\n\n  # second\n{NEOX}"));
+    assert_eq!((commented.format, &commented.scenario.model), (ConfigFormat::GptNeox, model));
     // Names with hyphens, and a gated MLP.
     let text = "pipe-parallel-size: 0\nmodel-parallel-size: 2\nnum-layers: 8\nhidden-size: 64\nnum-attention-heads: 4\n\
                 num_kv_heads: 2\nintermediate_size: 256\nseq-length: 128\nmax-position-embeddings: 128\nnorm: rmsnorm\n\

@@ -373,6 +373,7 @@ pub(super) fn report(format: ConfigFormat, keys: &mut Keys) {
                     "cpus_per",
                     "export",
                     "kill_on",
+                    "wait",
                     "max_restarts",
                     "role",
                     "local_ranks",

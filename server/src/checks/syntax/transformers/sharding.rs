@@ -1,5 +1,6 @@
 //! Keys of the ZeRO stage: DeepSpeed, FSDP, or the distributed optimizer of Megatron-LM.
 
+use api::job_config::ConfigFormat;
 use serde_json::Value;
 
 use super::super::{Job, Setting, Target, fsdp_strategy};
@@ -63,4 +64,18 @@ pub(super) fn settings(job: &Job<'_>, stage: u32) -> Option<Vec<Setting>> {
         return Some(vec![Setting::if_stated(&["fsdp"], text.replace(old, &new))]);
     }
     (stage <= 1 && job.states(&OPTIMIZER)).then(|| vec![Setting::if_stated(&OPTIMIZER, stage == 1)])
+}
+
+/// Returns the setting that reduces and shards the gradients of FSDP after each microbatch.
+pub(super) fn gradients(job: &Job<'_>) -> Option<Vec<Setting>> {
+    // LLaMA-Factory has a trainer of its own for this key.
+    if job.format == ConfigFormat::OpenRlhf || job.states(&["accelerator_config", "dist_config.name"]) {
+        return None;
+    }
+    Some(vec![if job.is_command() {
+        let value = r#"{"gradient_accumulation_kwargs": {"sync_each_batch": true}}"#;
+        Setting::set(&["accelerator_config"], value)
+    } else {
+        Setting::set(&["accelerator_config.gradient_accumulation_kwargs.sync_each_batch"], true)
+    }])
 }
