@@ -25,6 +25,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::scenario::{PlanSettings, PlannerKind};
 use planscope_core::timeline::{StageLayers, Timeline};
+use planscope_core::training::LayoutRequest;
 
 /// Engine version. Results are stored under it.
 pub const ENGINE: &str = concat!("planscope ", env!("CARGO_PKG_VERSION"));
@@ -176,6 +177,19 @@ pub struct Layout {
     /// Microbatches per group in an interleaved schedule, if fixed by the scenario.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<u32>,
+}
+
+impl Layout {
+    /// Returns whether the layout has the degrees and the microbatch that a scenario fixes.
+    pub fn has_fixed(self, request: LayoutRequest) -> bool {
+        let pairs = [
+            (request.tensor, self.tensor),
+            (request.pipeline, self.pipeline),
+            (request.chunks, self.chunks),
+            (request.microbatch, self.microbatch),
+        ];
+        pairs.into_iter().all(|(fixed, actual)| fixed.is_none_or(|fixed| fixed == actual))
+    }
 }
 
 /// Layers and times for a stage.

@@ -211,8 +211,8 @@ fn check_digests(file: &ExecutionFile) -> Result<(), FileViolation> {
         return Ok(());
     }
     let computed = file.field_digests();
-    // Files of earlier versions do not have the digest of the costs.
-    let is_later = |name: &str| name == "runs.costs" && !file.digests.contains_key(name);
+    // Files of earlier versions do not have the digests of the costs.
+    let is_later = |name: &str| ["runs.activations", "runs.costs"].contains(&name) && !file.digests.contains_key(name);
     let names = computed.keys().chain(file.digests.keys()).filter(|name| !is_later(name));
     match names.into_iter().find(|&name| computed.get(name) != file.digests.get(name)) {
         Some(field) => Err(FileViolation::Field {

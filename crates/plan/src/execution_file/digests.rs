@@ -33,6 +33,10 @@ impl ExecutionFile {
             let columns = run.microbatches.iter().map(|costs| (&costs.send_backward_ns, &costs.transient_bytes));
             json(&(columns.collect::<Vec<_>>(), &run.buffers, run.overlapped_ppm))
         };
+        let activations = |run: &Run| {
+            let columns = run.microbatches.iter().map(|costs| (&costs.send_forward_ns, &costs.activation_bytes));
+            json(&columns.collect::<Vec<_>>())
+        };
         let fields = [
             ("engine", json(&self.engine)),
             ("scenario", json(&self.scenario)),
@@ -45,6 +49,7 @@ impl ExecutionFile {
             ("module_layouts", json(&self.module_layouts)),
             ("activations", json(&self.activations)),
             ("sharding", json(&self.sharding)),
+            ("runs.activations", json(&runs(activations))),
             ("runs.costs", json(&runs(costs))),
             ("runs.pipelines", json(&runs(|run| json(&run.pipelines)))),
             ("runs.groups", json(&runs(|run| json(&run.groups)))),

@@ -277,6 +277,8 @@ fn changed_descriptions_are_refused_with_their_field() {
         ("layout: ", Box::new(|file| file.layout.microbatch += 1)),
         ("layout.expert: ", Box::new(|file| file.layout.expert = 0)),
         ("digests", Box::new(|file| drop(file.digests.remove("planner")))),
+        ("runs.activations: ", Box::new(|file| file.runs[0].microbatches[1].activation_bytes[0] -= 1)),
+        ("runs.activations: ", Box::new(|file| *file.runs[0].microbatches[0].send_forward_ns.last_mut().unwrap() += 1)),
         ("runs.costs: ", Box::new(|file| file.runs[0].microbatches[0].transient_bytes[0] += 1)),
         ("runs[0].stages: ", Box::new(|file| file.runs[0].stages[0].layers.clear())),
         ("runs.stages: ", Box::new(shorten_last_layers)),

@@ -60,8 +60,13 @@ pub(super) fn plan(
     // Planner and whether its settings are refined, degrees that were fixed for it, and plan.
     let mut winner: Option<((PlannerKind, bool), LayoutRequest, EvaluatedPlan)> = None;
     let mut consider = |source: (PlannerKind, bool), request: LayoutRequest, evaluated: &EvaluatedPlan| {
-        let is_faster = |best: &EvaluatedPlan| evaluated.iteration_s() < best.iteration_s() * (1.0 - TIE);
-        if winner.as_ref().is_none_or(|(.., best)| is_faster(best)) {
+        let has_fixed = |plan: &EvaluatedPlan| plan.layout().has_fixed(context.scenario.layout);
+        let is_better = |best: &EvaluatedPlan| match (has_fixed(evaluated), has_fixed(best)) {
+            (true, false) => true,
+            (false, true) => false,
+            _ => evaluated.iteration_s() < best.iteration_s() * (1.0 - TIE),
+        };
+        if winner.as_ref().is_none_or(|(.., best)| is_better(best)) {
             winner = Some((source, request, evaluated.clone()));
         }
     };

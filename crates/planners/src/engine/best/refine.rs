@@ -3,6 +3,7 @@
 
 use super::super::PlanError;
 use super::super::settings::{Screened, candidates_of};
+use super::super::special_cases::is_small;
 use super::neighbours::neighbours;
 use super::steps::{CANDIDATES, PlanSearch, Step};
 use crate::planners::PlanningContext;
@@ -24,8 +25,6 @@ const TRIMMED_PARTS: f64 = 32.0;
 /// Settings that other planners try after each round of refinement, and the most rounds.
 const SHARED_SETTINGS: usize = 2;
 const ROUNDS: usize = 4;
-/// Devices times sequences of a batch up to which the settings are searched again under each recomputation.
-const SMALL: u64 = 1024;
 /// Layouts at whose degrees the settings are searched again.
 const REFINED_LAYOUTS: usize = 2;
 
@@ -113,11 +112,12 @@ fn requests(search: &PlanSearch<'_, '_>) -> Vec<LayoutRequest> {
 /// memory, the best settings under one recomputation can differ in many values from those under another one.
 fn recomputations(search: &PlanSearch<'_, '_>) -> Vec<Scenario> {
     let scenario = search.context.scenario;
-    let sequences = search.context.batches.sizing.sequences.len() as u64;
-    let is_small = u64::from(scenario.cluster.devices()) * sequences <= SMALL;
     let offloads =
         |fastest: &Screened| fastest.settings.activation_offload > 0.0 || fastest.settings.optimizer_offload > 0.0;
-    if !is_small || !scenario.is_free(FreeSetting::Recompute) || !fastest_of(&search.screened).is_some_and(offloads) {
+    if !is_small(scenario)
+        || !scenario.is_free(FreeSetting::Recompute)
+        || !fastest_of(&search.screened).is_some_and(offloads)
+    {
         return Vec::new();
     }
     let fix = |recompute| {

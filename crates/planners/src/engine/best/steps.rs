@@ -119,6 +119,9 @@ pub(super) struct PlanSearch<'a, 'o> {
     pub context: PlanningContext<'a>,
     observer: &'a mut Budgeted<'o>,
     pub screened: Vec<Screened>,
+    /// Plans without a degree or microbatch that the scenario fixes, because their method has no place for it. They are
+    /// used if there are no other plans.
+    others: Vec<Screened>,
     pub steps: Steps,
     /// Fastest time in s.
     pub fastest: f64,
@@ -193,6 +196,11 @@ impl PlanSearch<'_, '_> {
         self.steps.done += 1;
         self.steps.total = self.steps.total.max(self.steps.done);
         let step = self.steps.done;
+        let fixed = self.context.scenario.layout;
+        let (tried, others): (Vec<Screened>, Vec<Screened>) = tried
+            .into_iter()
+            .map(|candidate| Screened { step, ..candidate })
+            .partition(|candidate| candidate.layout.is_none_or(|layout| layout.has_fixed(fixed)));
         for candidate in &tried {
             self.fastest = self.fastest.min(candidate.seconds());
             if self.fastest < self.reported {
@@ -200,7 +208,8 @@ impl PlanSearch<'_, '_> {
                 self.observer.improved(BestSoFar { planner, iteration_s: self.fastest, step });
             }
         }
-        self.screened.extend(tried.into_iter().map(|candidate| Screened { step, ..candidate }));
+        self.screened.extend(tried);
+        self.others.extend(others);
     }
 }
 
@@ -236,8 +245,8 @@ pub(super) fn screen_all(
     let steps = Steps { done: 0, total: total as u32, limit: scenario.search.best_steps, end: None };
     let reported = draft_s.unwrap_or(f64::INFINITY);
     let bound_s = bound::all_layouts(context, std::slice::from_ref(context.batches.sizing), observer)?;
-    let (screened, fastest) = (Vec::new(), f64::INFINITY);
-    let mut search = PlanSearch { context, observer, screened, steps, fastest, reported, bound_s };
+    let (screened, others, fastest) = (Vec::new(), Vec::new(), f64::INFINITY);
+    let mut search = PlanSearch { context, observer, screened, others, steps, fastest, reported, bound_s };
     let mut next: Vec<Step> = Vec::new();
     let mut is_over = false;
     for &planner in candidates {
@@ -270,7 +279,10 @@ pub(super) fn screen_all(
     if !is_quick && search.steps.end.is_none() {
         refine::refine(&mut search)?;
     }
-    let PlanSearch { mut screened, steps, .. } = search;
+    let PlanSearch { mut screened, others, steps, .. } = search;
+    if screened.iter().all(|candidate| candidate.time.is_err()) {
+        screened.extend(others);
+    }
     // Plans with equal times remain in the order of the candidates.
     let fastest = screened.iter().map(Screened::seconds).fold(f64::INFINITY, f64::min);
     screened.sort_by_key(|candidate| ((candidate.seconds() / fastest - 1.0) / TIE) as u64);

@@ -86,7 +86,10 @@ pub(super) fn decisions(
         (Some(degree), Some(smaller)) => format!(
             "Context-parallel degree {degree} for every group: {smaller} is faster, but the longest sequence does not fit."
         ),
-        (None, _) => format!("New degrees for every microbatch; the run creates {created_groups} communication groups."),
+        (None, _) => format!(
+            "New degrees for every microbatch; the run creates {created_groups} communication group{}.",
+            if created_groups == 1 { "" } else { "s" }
+        ),
     });
     decisions.push(format!(
         "A rank has memory for {} tokens in addition to {:.1} GiB of model states.",
