@@ -13,7 +13,7 @@ use anyhow::{Context, bail, ensure};
 use planner::engine::Unobserved;
 use planner::host::Workers;
 use planner::scenario::validate::Datasets;
-use planner::sweep::{Heading, Point, PointOutcome, PointRow, Shard, Sheet, Sweep};
+use planner::sweep::{self, Heading, Point, PointOutcome, PointRow, Shard, Sheet, Sweep};
 
 use crate::config::SweepArguments;
 use crate::plan_command::{Files, read};
@@ -100,7 +100,7 @@ pub fn run(arguments: &SweepArguments) -> anyhow::Result<ExitCode> {
 
 /// Plans a point. If the planner panics, returns a row with the error.
 pub(crate) fn plan_point(point: &Point, datasets: &dyn Datasets) -> PointRow {
-    std::panic::catch_unwind(AssertUnwindSafe(|| point.plan(datasets, &mut Unobserved)))
+    std::panic::catch_unwind(AssertUnwindSafe(|| sweep::plan_point(point, datasets, &mut Unobserved)))
         .ok()
         .and_then(Result::ok)
         // The panic hook has already logged location and message.

@@ -26,7 +26,7 @@ use planner::outcome::ENGINE;
 use planner::scenario::budget::memory_error;
 use planner::scenario::validate::Datasets;
 use planner::scenario::{FieldError, PlannerKind};
-use planner::sweep::{Point, PointRow, Sweep, Unplanned};
+use planner::sweep::{Point, PointRow, Sweep, Unplanned, plan_point};
 use tokio::sync::{Semaphore, watch};
 
 use crate::clock::Clock;
@@ -397,7 +397,7 @@ impl Task {
         let point = self.sweep.point(index)?;
         let limit = TimeLimit::start(Arc::clone(clock), self.plan_time);
         let mut observer = Until { ended: Arc::clone(&self.ended), limit, bytes };
-        let planned = std::panic::AssertUnwindSafe(|| point.plan(self.datasets.as_ref(), &mut observer));
+        let planned = std::panic::AssertUnwindSafe(|| plan_point(&point, self.datasets.as_ref(), &mut observer));
         match std::panic::catch_unwind(planned) {
             Ok(Ok(row)) => Some(row),
             Ok(Err(Unplanned::Outgrown { bytes: needed })) => {

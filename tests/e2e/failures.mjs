@@ -1,4 +1,4 @@
-// Reporter of node:test that prints one line per failed test, for the summary.
+// Reporter of node:test that prints one line per failed test, for the summary. It begins with the test file.
 
 /** Returns the message of the original error. `node:test` wraps the errors of tests. */
 const describe = (error) => {
@@ -15,6 +15,6 @@ export default async function* failures(events) {
     const error = data?.details?.error;
     // If a test fails, its file fails too. The error of the file has no details.
     if (type !== "test:fail" || error?.failureType === "subtestsFailed") continue;
-    yield `${[data.name, findPlace(error), describe(error)].filter(Boolean).join(" | ")}\n`;
+    yield `${[data.file, data.name, findPlace(error), describe(error)].filter(Boolean).join(" | ")}\n`;
   }
 }

@@ -98,8 +98,8 @@ pub(crate) fn run(workspace: &Workspace, scope: Scope, pictures: Pictures) -> Re
     Ok(())
 }
 
-/// Number of attempts for a failing browser test file: one locally, two on CI. The summary lists
-/// files that pass only at the second attempt.
+/// Number of attempts for failing browser tests: one locally, two on CI. The summary lists tests that pass only at the
+/// second attempt.
 fn tries() -> usize {
     if std::env::var_os("CI").is_some() { 2 } else { 1 }
 }

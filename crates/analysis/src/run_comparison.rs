@@ -8,9 +8,7 @@ mod band;
 mod factors;
 mod flop_formula;
 mod phases;
-mod replan;
 mod same_job;
-mod shapes;
 mod statistics;
 #[cfg(test)]
 mod tests;
@@ -21,11 +19,8 @@ pub use flop_formula::{FlopFormula, StepFlops, step_flops};
 pub use phases::{
     Phase, PhaseTimes, PredictedPhases, Timed, TimerRanks, forward_contains_reading, phase_times, predicted_phases,
 };
-pub use replan::{ReplanError, replan};
-pub(crate) use same_job::product_peak_tflops;
 pub use same_job::{
     Agreement, BaseFormat, Correction, DeviceName, JobCheck, JobComparison, JobQuantity, LoggedJob, PlannedJob,
-    StatedLayout, StatedPrecision, StepProducts, compare_jobs, corrected,
+    StatedLayout, StatedPrecision, StepProducts, compare_jobs, corrected, product_peak_tflops,
 };
-pub use shapes::{ShapePenalty, StepRatio, penalties};
 pub use statistics::{OutlierStep, Reason, Segment, Sifted, Step, median, sift};

@@ -15,7 +15,7 @@ mod study;
 mod tests;
 
 pub use axis::Axis;
-pub use row::{PlanMetrics, PlannerRow, PointOutcome, PointRow, Unplanned, WrongField};
+pub use row::{PlanMetrics, PlannerRow, PointOutcome, PointRow, WrongField};
 pub use shard::{NotAShard, Shard, ranges, runs};
 pub use sheet::{Heading, SHEET_SCHEMA, Sheet, SheetError};
 pub use study::{ScalingSweep, UsualField, usual_fields};
@@ -29,7 +29,6 @@ use sha2::{Digest, Sha256};
 
 use axis::WrittenAxis;
 use planscope_core::host::{Cancellation, NeverCancelled};
-use planscope_plan::observer::Observer;
 use planscope_plan::scenario::validate::Datasets;
 use planscope_plan::scenario::{FieldError, PlannerKind, ValidScenario, pointer};
 
@@ -322,14 +321,6 @@ impl Point {
             return Err(vec![misplaced.clone()]);
         }
         ValidScenario::new(planscope_plan::scenario::parse(&self.scenario.to_string())?, datasets)
-    }
-
-    /// Plans the point. Planning failures become rows with an explanation.
-    pub fn plan(&self, datasets: &dyn Datasets, observer: &mut dyn Observer) -> Result<PointRow, Unplanned> {
-        match self.valid(datasets) {
-            Ok(scenario) => row::planned(self, &scenario, observer),
-            Err(errors) => Ok(PointRow::invalid(self, errors)),
-        }
     }
 }
 

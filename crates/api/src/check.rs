@@ -1,11 +1,11 @@
 //! Check of a training job's configuration: fit, time, memory, and changes in the syntax of its file.
 
-use planner::certainty::{self, Interval, MemoryCertainty};
-use planner::fit::Fit;
-use planner::outcome::{Budget, Planned, RunForecast};
-use planner::scenario::Scenario;
-use planner::slowness::{Measured, Slowness};
-use planner::utilisation::Utilisation;
+use crate::planner::certainty::{self, Interval, MemoryCertainty};
+use crate::planner::fit::Fit;
+use crate::planner::outcome::{Budget, Planned, RunForecast};
+use crate::planner::scenario::Scenario;
+use crate::planner::slowness::{Measured, Slowness};
+use crate::planner::utilisation::Utilisation;
 use serde::{Deserialize, Serialize};
 
 use crate::job_config::{ConfigFormat, ReadSetting};
@@ -102,7 +102,7 @@ pub enum Verdict {
     DoesNotStart,
 }
 
-pub use planner::certainty::RISK;
+pub use crate::planner::certainty::RISK;
 
 impl Verdict {
     /// Returns the verdict for the uncertainty of a plan, or for no plan, and for the `refusals` of the framework. `has_layout`

@@ -4,10 +4,10 @@
 //! The server stores nothing for such a link, and the link must stay readable. A new format gets a
 //! new prefix.
 
+use crate::planner::scenario::SCHEMA;
 use data_encoding::{BASE64URL_NOPAD, DecodeKind};
 use miniz_oxide::deflate::compress_to_vec;
 use miniz_oxide::inflate::{TINFLStatus, decompress_to_vec_with_limit};
-use planner::scenario::SCHEMA;
 use serde_json::Value;
 
 /// Prefix of the first link format.

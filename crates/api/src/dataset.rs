@@ -6,8 +6,8 @@ mod preview;
 pub use import::{ColumnCandidate, ImportReport, MediaReport, ShapedReport, Uploaded};
 pub use preview::{DatasetPreview, FileRanges, RANGES_MEDIA_TYPE, StorePreviews, TokenizerSummary};
 
-use planner::outcome::HistogramColumns;
-use planner::workload::preprocessing::Preprocessing;
+use crate::planner::outcome::HistogramColumns;
+use crate::planner::workload::preprocessing::Preprocessing;
 use serde::{Deserialize, Serialize};
 
 use crate::listing::ListPage;

@@ -1,6 +1,6 @@
 //! Execution plan of a rank, and totals of the plan.
 
-use planner::execution_plan::{Buffers, PlanAction};
+use crate::planner::execution_plan::{Buffers, PlanAction};
 use serde::{Deserialize, Serialize};
 
 /// Action list of a rank, with totals of the execution plan.

@@ -1,9 +1,9 @@
 //! Presets and example scenarios.
 
-use planner::cluster::Cluster;
-use planner::model::Model;
-use planner::scenario::{PlannerKind, Scenario};
-use planner::workload::SampleSource;
+use crate::planner::cluster::Cluster;
+use crate::planner::model::Model;
+use crate::planner::scenario::{PlannerKind, Scenario};
+use crate::planner::workload::SampleSource;
 use serde::{Deserialize, Serialize};
 
 /// All choices for pickers.

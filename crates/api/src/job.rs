@@ -1,8 +1,8 @@
 //! Planning jobs.
 
-use planner::observer::BestSoFar;
-use planner::outcome::Outcome;
-use planner::scenario::PlannerKind;
+use crate::planner::observer::BestSoFar;
+use crate::planner::outcome::Outcome;
+use crate::planner::scenario::PlannerKind;
 use serde::{Deserialize, Serialize};
 
 /// A planning job. Server-sent events with the name "job" contain the same document.

@@ -1,6 +1,6 @@
 //! Configuration files of training jobs, read into scenarios.
 
-use planner::scenario::Scenario;
+use crate::planner::scenario::Scenario;
 use serde::{Deserialize, Serialize};
 
 /// Format of a configuration file.

@@ -17,6 +17,7 @@ pub mod job_config;
 pub mod listing;
 pub mod papers;
 pub mod path;
+pub mod planner;
 pub mod problem;
 pub mod profile;
 pub mod run;
@@ -26,5 +27,3 @@ pub mod sweep;
 pub mod timeline;
 pub mod trace;
 pub mod what_if;
-
-pub use planner;

@@ -1,7 +1,7 @@
 //! Published figures compared with ours. `cargo xtask papers` writes docs/papers.json.
 
-use planner::outcome::{Layout, RankTime};
-use planner::scenario::PlannerKind;
+use crate::planner::outcome::{Layout, RankTime};
+use crate::planner::scenario::PlannerKind;
 use serde::{Deserialize, Serialize};
 
 /// Published figures compared with ours.

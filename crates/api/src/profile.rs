@@ -1,8 +1,8 @@
 //! Profiles: measurements of a device, a cluster or a run, and the parameters fitted to them.
 
-use planner::cluster::Cluster;
-use planner::cost::overrides::CostOverride;
-use planner::scenario::PlannerKind;
+use crate::planner::cluster::Cluster;
+use crate::planner::cost::overrides::CostOverride;
+use crate::planner::scenario::PlannerKind;
 use serde::{Deserialize, Serialize};
 
 use crate::listing::ListPage;

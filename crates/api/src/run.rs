@@ -3,14 +3,14 @@
 mod comparison;
 mod point;
 
+pub use crate::planner::run_comparison::{Agreement, Correction, FlopFormula, JobCheck, JobComparison, JobQuantity};
 pub use comparison::{
     Comparison, Corrected, CorrectionQuery, Outlier, OutlierReason, PhaseResidual, Prediction, PredictionBand,
     Quantity, SegmentSummary,
 };
-pub use planner::run_comparison::{Agreement, Correction, FlopFormula, JobCheck, JobComparison, JobQuantity};
 pub use point::{PhaseTime, PointPage, RunEvent, RunGap, RunPoint, RunUpdate, StepTimeOrigin};
 
-use planner::scenario::PlannerKind;
+use crate::planner::scenario::PlannerKind;
 use serde::{Deserialize, Serialize};
 
 use crate::listing::ListPage;

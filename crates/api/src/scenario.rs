@@ -1,7 +1,7 @@
 //! Stored scenarios.
 
-use planner::outcome::Layout;
-use planner::scenario::{PlannerKind, Scenario};
+use crate::planner::outcome::Layout;
+use crate::planner::scenario::{PlannerKind, Scenario};
 use serde::{Deserialize, Serialize};
 
 use crate::listing::ListPage;

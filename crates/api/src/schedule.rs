@@ -1,7 +1,7 @@
 //! Schedule kinds for pickers. Request and response types for schedule comparisons are in
-//! [`planner::schedule_comparison`].
+//! [`crate::planner::schedule_comparison`].
 
-use planner::schedule::{ChunksRule, ScheduleKind};
+use crate::planner::schedule::{ChunksRule, ScheduleKind};
 use serde::{Deserialize, Serialize};
 
 /// All schedule kinds.

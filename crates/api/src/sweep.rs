@@ -1,8 +1,8 @@
 //! Stored sweeps: definition, progress and charts.
 
-use planner::certainty::Interval;
-use planner::scenario::PlannerKind;
-use planner::sweep::{PointRow, ScalingSweep, UsualField};
+use crate::planner::certainty::Interval;
+use crate::planner::scenario::PlannerKind;
+use crate::planner::sweep::{PointRow, ScalingSweep, UsualField};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

@@ -6,7 +6,7 @@
 pub mod overview;
 mod version_1;
 
-use planner::timeline::Timeline;
+use crate::planner::timeline::Timeline;
 
 /// Current version. [`version_1`] contains no sound, video, joins or overlapped spans.
 const VERSION: u8 = 3;
@@ -59,7 +59,9 @@ pub fn decode(bytes: &[u8]) -> Result<Timeline, DecodeError> {
 
 #[cfg(test)]
 mod tests {
-    use planner::timeline::{Join, MemoryCurve, MicrobatchSamples, MicrobatchShape, NO_SPAN, SamplePart, StageLayers};
+    use crate::planner::timeline::{
+        Join, MemoryCurve, MicrobatchSamples, MicrobatchShape, NO_SPAN, SamplePart, StageLayers,
+    };
 
     use super::*;
 

@@ -8,7 +8,7 @@ mod view;
 pub use alignment::{ActionList, Alignment, MeasuredIteration};
 pub use view::{DecodeError, TraceView, decode, encode};
 
-use planner::scenario::PlannerKind;
+use crate::planner::scenario::PlannerKind;
 use serde::{Deserialize, Serialize};
 
 use crate::listing::ListPage;

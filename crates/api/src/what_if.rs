@@ -1,7 +1,7 @@
 //! What-if result: an outcome and the timelines for an iteration.
 
-use planner::scenario::PlannerKind;
-use planner::timeline::Timeline;
+use crate::planner::scenario::PlannerKind;
+use crate::planner::timeline::Timeline;
 use serde::{Deserialize, Serialize};
 
 use crate::job::StoredOutcome;

@@ -129,12 +129,16 @@ fn recomputed(scenario: &Scenario, planned: &Planned, module: &Module) -> Recomp
         Recompute::None => Recomputed::default(),
         Recompute::Selective => {
             let modules = &training.recompute_modules;
-            let has_core = modules.is_empty() || modules.contains(&RecomputedModule::CoreAttn);
+            let has_core = if modules.is_empty() {
+                !training.attention.is_fused()
+            } else {
+                modules.contains(&RecomputedModule::CoreAttn)
+            };
             let mlp = if has_experts { RecomputedModule::Moe } else { RecomputedModule::Mlp };
             let repeated = if modules.contains(&mlp) { 2.0 * (before + 1.0) * width * h } else { 0.0 };
             Recomputed {
                 linear: repeated / module.layer_linear_flops(1.0).get(),
-                attention: f64::from(u8::from(has_core && !training.attention.is_fused())),
+                attention: f64::from(u8::from(has_core)),
             }
         }
         Recompute::Operators => {

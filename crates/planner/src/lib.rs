@@ -5,10 +5,7 @@
 //! ambient randomness. For a given scenario, the output is byte-identical on all platforms,
 //! including the browser.
 
-pub use planscope_analysis::{
-    analysis, fit, run_comparison, schedule_comparison, slowness, sweep, trace_alignment, trace_comparison,
-    trace_prediction,
-};
+pub use planscope_analysis::{trace_alignment, trace_comparison, trace_prediction};
 pub use planscope_check::check;
 pub use planscope_core::{
     action, cluster, host, length_fit, model, optimality, random, stage_graph, timeline, training, units, workload,
@@ -20,3 +17,4 @@ pub use planscope_plan::{
 };
 pub use planscope_planners::{engine, planners};
 pub use planscope_solve::{exact, solve};
+pub use planscope_studies::{analysis, fit, run_comparison, schedule_comparison, slowness, sweep};

@@ -162,10 +162,10 @@ mod tests {
     /// TP 8 x PP 4, one replica and one iteration: the timeline contains all ranks of the table.
     #[test]
     fn sums_equal_ranking_table_metrics() {
-        use api::planner::engine::{Unobserved, plan};
         use api::planner::outcome::PlanOutcome;
         use api::planner::scenario::validate::NoDatasets;
         use api::planner::scenario::{ValidScenario, parse};
+        use planner::engine::{Unobserved, plan};
         let scenario_json = r#"{"schema": "scenario/1", "model": {"preset": "llama-2-7b"},
             "cluster": {"preset": "h100", "nodes": 4},
             "workload": {"samples": {"kind": "drawn", "text_tokens": {"kind": "uniform", "min": 500, "max": 4000}},

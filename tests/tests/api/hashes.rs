@@ -7,7 +7,7 @@ use axum::http::Request;
 use harness::{TestServer, test_server};
 use planner::engine::Unobserved;
 use planner::scenario::validate::NoDatasets;
-use planner::sweep::{Heading, Shard, Sweep};
+use planner::sweep::{Heading, Shard, Sweep, plan_point};
 use serde_json::{Value, json};
 use server::store::verify;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
@@ -74,7 +74,7 @@ async fn filled(server: &TestServer) {
     .to_string();
     let id = server.post(api::path::SWEEPS, sweep.clone()).await.json::<Value>()["id"].as_str().unwrap().to_owned();
     let sweep = Sweep::parse(&sweep).unwrap();
-    let row = sweep.point(0).unwrap().plan(&NoDatasets, &mut Unobserved).unwrap();
+    let row = plan_point(&sweep.point(0).unwrap(), &NoDatasets, &mut Unobserved).unwrap();
     let rows = format!("{}\n{}\n", Heading::new(&sweep, Shard::FULL).line(), serde_json::to_string(&row).unwrap());
     assert_eq!(server.post(&api::path::sweep_points(&id), rows).await.status, 200);
 }

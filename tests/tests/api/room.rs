@@ -7,7 +7,7 @@ use axum::http::Request;
 use harness::{Settings, TestServer, test_server};
 use planner::engine::Unobserved;
 use planner::scenario::validate::NoDatasets;
-use planner::sweep::{Heading, Shard, Sweep};
+use planner::sweep::{Heading, Shard, Sweep, plan_point};
 use serde_json::{Value, json};
 
 /// A database that is full as soon as it has tables.
@@ -46,7 +46,7 @@ fn sweep_rows(sweep: &str) -> String {
     let sweep = Sweep::parse(sweep).unwrap();
     let mut text = Heading::new(&sweep, Shard::FULL).line();
     for point in 0..sweep.points() {
-        let row = sweep.point(point).unwrap().plan(&NoDatasets, &mut Unobserved).unwrap();
+        let row = plan_point(&sweep.point(point).unwrap(), &NoDatasets, &mut Unobserved).unwrap();
         text.push('\n');
         text.push_str(&serde_json::to_string(&row).unwrap());
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use harness::{Settings, TestServer, test_server};
 use planner::engine::Unobserved;
 use planner::scenario::validate::NoDatasets;
-use planner::sweep::{Heading, Shard, Sweep};
+use planner::sweep::{Heading, Shard, Sweep, plan_point};
 use serde_json::{Value, json};
 use server::store::verify;
 
@@ -23,7 +23,7 @@ fn sheet(written: &Value, shard: &str) -> String {
     let shard: Shard = shard.parse().unwrap();
     let mut text = Heading::new(&sweep, shard).line();
     for point in shard.points(sweep.points()) {
-        let row = sweep.point(point).unwrap().plan(&NoDatasets, &mut Unobserved).unwrap();
+        let row = plan_point(&sweep.point(point).unwrap(), &NoDatasets, &mut Unobserved).unwrap();
         text.push('\n');
         text.push_str(&serde_json::to_string(&row).unwrap());
     }

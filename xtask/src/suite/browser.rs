@@ -1,5 +1,6 @@
-//! Browser tests with the real server, real pages and Chromium, file by file.
+//! Browser tests with the real server, real pages and Chromium.
 
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -20,11 +21,10 @@ pub(super) enum Server {
     ToBuild,
 }
 
-/// Runs all test files. On CI, a failed file runs a second time.
+/// Runs all test files, as many at a time as there are cores. On CI, failed files run a second time.
 ///
-/// Returns notes for the summary: each file that passed only at the second attempt, with its first
-/// failure. Such a failure is still a bug in the test or in the dashboard, but it does not block
-/// the build.
+/// Returns notes for the summary: the failures of the first attempt, if the second one passes. Such a failure is still
+/// a bug in the test or in the dashboard, but it does not block the build.
 pub(super) fn run(
     workspace: &Workspace,
     data: Option<&str>,
@@ -36,28 +36,19 @@ pub(super) fn run(
     if server == Server::ToBuild {
         Step::cargo(workspace).args(["build", "--package", "planscope-server", "--bin", "planscope"]).run()?;
     }
-    let tries = super::tries();
-    let (mut failed, mut notes) = (Vec::new(), Vec::new());
-    for file in files(workspace)? {
-        let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let mut errors = Vec::new();
-        for _ in 0..tries {
-            let step = step(workspace, &file, &chromium, pictures);
-            match with_data(step, data).run() {
-                Ok(()) => break,
-                Err(error) => errors.push(format!("{name}: {error}\n{}", failed_tests(&failures(workspace)))),
-            }
-        }
-        if errors.len() == tries {
-            failed.append(&mut errors);
-        } else {
-            notes.extend(errors.into_iter().map(|attempt| format!("passed only at the second try: {attempt}")));
+    let mut files = files(workspace)?;
+    let mut notes = Vec::new();
+    for attempt in 1..=super::tries() {
+        let step = step(workspace, &files, &chromium, pictures);
+        let Err(error) = with_data(step, data).run() else { return Ok(notes) };
+        let failures = failures(workspace);
+        notes.push(format!("attempt {attempt}: {error}\n{}", lines(&failures)));
+        // No failures are listed if the test process ended early. Then all files run again.
+        if !failures.is_empty() {
+            files.retain(|file| failures.iter().any(|failure| Path::new(&failure.file) == file));
         }
     }
-    if failed.is_empty() {
-        return Ok(notes);
-    }
-    bail!("{}", notes.into_iter().chain(failed).collect::<Vec<_>>().join("\n"))
+    bail!("{}", notes.join("\n"))
 }
 
 /// Returns the test files in order.
@@ -71,15 +62,15 @@ fn files(workspace: &Workspace) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Runs a test file. The output goes to the terminal; a separate file receives a line per failed
-/// test.
-fn step(workspace: &Workspace, file: &Path, chromium: &Path, pictures: Pictures) -> Step {
+/// Runs test files. The output goes to the terminal; a separate file receives a line per failed test.
+fn step(workspace: &Workspace, files: &[PathBuf], chromium: &Path, pictures: Pictures) -> Step {
+    let files_at_a_time = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let mut step = node::node(workspace)
-        .args(["--test", "--test-reporter=spec", "--test-reporter-destination=stdout"])
-        .arg("--test-reporter=./tests/e2e/failures.mjs")
-        .arg("--test-reporter-destination")
-        .arg(failures(workspace))
-        .arg(file)
+        .args(["--test", &format!("--test-concurrency={files_at_a_time}")])
+        .args(["--test-reporter=spec", "--test-reporter-destination=stdout"])
+        .args(["--test-reporter=./tests/e2e/failures.mjs", "--test-reporter-destination"])
+        .arg(failure_list(workspace))
+        .args(files)
         .env("CHROMIUM", chromium)
         .env("PLANSCOPE_PROGRAM", workspace.program("debug", "planscope"))
         .env("PLANSCOPE_WEB", workspace.web());
@@ -89,13 +80,31 @@ fn step(workspace: &Workspace, file: &Path, chromium: &Path, pictures: Pictures)
     step
 }
 
-/// Path of the list with failed tests from the last file.
-fn failures(workspace: &Workspace) -> PathBuf {
+/// A failed test.
+#[derive(Debug)]
+struct Failure {
+    /// Test file.
+    file: String,
+    /// Name of the test, line, message.
+    text: String,
+}
+
+/// Path of the list with the failed tests of the last attempt.
+fn failure_list(workspace: &Workspace) -> PathBuf {
     workspace.at("target/e2e-failures.txt")
 }
 
-/// Returns the failed tests, indented. Empty if the test process ended early.
-fn failed_tests(file: &Path) -> String {
-    let text = std::fs::read_to_string(file).unwrap_or_default();
-    text.lines().flat_map(|line| ["      ", line, "\n"]).collect()
+/// Returns the failed tests. Empty if the test process ended early.
+fn failures(workspace: &Workspace) -> Vec<Failure> {
+    let text = std::fs::read_to_string(failure_list(workspace)).unwrap_or_default();
+    let failure = |line: &str| {
+        let (file, text) = line.split_once(" | ")?;
+        Some(Failure { file: file.to_owned(), text: text.to_owned() })
+    };
+    text.lines().filter_map(failure).collect()
+}
+
+/// Returns a line per failure, indented.
+fn lines(failures: &[Failure]) -> String {
+    failures.iter().flat_map(|failure| ["      ", &failure.text, "\n"]).collect()
 }

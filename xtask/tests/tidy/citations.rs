@@ -44,7 +44,7 @@ const ROWS: [(&str, &str, &str); 96] = [
     ),
     ("DFLOP Sec. 3.4.2", "durations per item", "crates/planners/src/planners/dflop/optimizer.rs"),
     ("DFLOP Sec. 3.4.3", "adaptive correction", "crates/planners/src/planners/dflop/correction.rs"),
-    ("DFLOP Sec. 3.4.3", "adaptive correction on a run log", "crates/analysis/src/run_comparison/shapes.rs"),
+    ("DFLOP Sec. 3.4.3", "adaptive correction on a run log", "crates/studies/src/run_comparison/shapes.rs"),
     ("DFLOP Sec. 4", "inter-model communicator", "crates/planners/src/planners/dflop/communicator.rs"),
     (
         "DFLOP Sec. 5.3.7",
@@ -166,7 +166,7 @@ const ROWS: [(&str, &str, &str); 96] = [
     ("arXiv 2605.27678", "schedules of both placement modes", "crates/planners/src/planners/module_layouts/fill.rs"),
     ("arXiv 2605.27678", "costs of separate layouts", "crates/planners/src/planners/module_layouts/module_costs.rs"),
     ("arXiv 2605.27678", "boundary communicators", "crates/cost/src/cost/boundary.rs"),
-    ("arXiv 2605.27678", "sweep of layouts", "crates/analysis/src/analysis/layouts.rs"),
+    ("arXiv 2605.27678", "sweep of layouts", "crates/studies/src/analysis/layouts.rs"),
 ];
 
 /// Returns whether a text has a citation. `Eq. 1` is not in `Eq. 11`, `Sec. 6` is not in `Sec. 6.3`.

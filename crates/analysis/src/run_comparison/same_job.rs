@@ -20,7 +20,7 @@ pub use correction::{Correction, corrected};
 pub use device::DeviceName;
 pub use layout::StatedLayout;
 pub use planned::PlannedJob;
-pub(crate) use planned::product_peak_tflops;
+pub use planned::product_peak_tflops;
 pub use precision::{BaseFormat, StatedPrecision};
 pub use rates::StepProducts;
 

@@ -160,7 +160,7 @@ impl PerStage {
     }
 
     /// Mean value, 0 if empty.
-    pub(crate) fn mean(&self) -> f64 {
+    pub fn mean(&self) -> f64 {
         let (mut sum, mut count) = (0.0, 0.0);
         for (_, value) in self.values() {
             sum += value;
@@ -169,6 +169,7 @@ impl PerStage {
         if count > 0.0 { sum / count } else { 0.0 }
     }
 
+    /// Largest value, at least 0.
     pub(crate) fn max_value(&self) -> f64 {
         self.values().map(|(_, value)| value).fold(0.0, f64::max)
     }

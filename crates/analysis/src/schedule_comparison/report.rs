@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use planscope_core::timeline::Timeline;
 use planscope_pipeline::schedule::ScheduleKind;
-use planscope_pipeline::schedule::csv::{CellWait, TableProblem};
+use planscope_pipeline::schedule::csv::{CellWait, TableProblem, TableRejection};
 
 /// Result schema name.
 pub const RESPONSE_SCHEMA: &str = "schedule-answer/1";
@@ -156,4 +156,31 @@ pub struct ClosedFormReport {
     /// conditions are not met.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected_peak: Option<f64>,
+}
+
+impl From<Result<ScheduleReport, Refusal>> for EntryOutcome {
+    fn from(result: Result<ScheduleReport, Refusal>) -> Self {
+        match result {
+            Ok(report) => Self::Run(Box::new(report)),
+            Err(refusal) => Self::Refused(refusal),
+        }
+    }
+}
+
+impl Refusal {
+    /// Rejection with an explanation only.
+    pub fn because(detail: String) -> Self {
+        Self { detail, ..Self::default() }
+    }
+}
+
+impl From<TableRejection> for Refusal {
+    fn from(rejection: TableRejection) -> Self {
+        Self {
+            detail: rejection.to_string(),
+            problems: rejection.problems,
+            further_problems: rejection.further as u64,
+            deadlock: rejection.deadlock,
+        }
+    }
 }

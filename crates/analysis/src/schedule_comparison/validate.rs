@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::costs::{Clock, UNIT_NS};
+use super::clock::{Clock, UNIT_NS};
 use super::question::{Per, PerStage, SCHEMA, ScheduleRequest};
 use planscope_core::stage_graph::Placement;
 use planscope_core::units::Nanos;
@@ -19,7 +19,7 @@ const CHUNKS: u32 = 64;
 /// Maximum time and activation, in request units.
 const MAX: f64 = 1e9;
 /// Maximum total time in nanoseconds. JavaScript represents integers exactly up to 2^53.
-pub(crate) const MAX_NS: f64 = 9e15;
+pub const MAX_NS: f64 = 9e15;
 /// Maximum number of tables; `NAME` limits the characters in a table name.
 const TABLES: usize = 16;
 const NAME: usize = 200;

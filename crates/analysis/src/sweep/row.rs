@@ -5,10 +5,8 @@ use serde_json::Value;
 
 use super::Point;
 use planscope_plan::certainty::{self, Interval};
-use planscope_plan::observer::{Cancelled, Observer};
-use planscope_plan::outcome::{ENGINE, PlanOutcome, Planned};
-use planscope_plan::scenario::{FieldError, PlannerKind, Scenario, ValidScenario};
-use planscope_planners::engine::{self, PlanError};
+use planscope_plan::outcome::{ENGINE, Planned};
+use planscope_plan::scenario::{FieldError, PlannerKind, Scenario};
 
 /// Result row for a point. The bytes do not depend on the machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -130,7 +128,8 @@ pub struct PlanMetrics {
 }
 
 impl PlanMetrics {
-    fn new(scenario: &Scenario, planned: &Planned) -> Self {
+    /// Returns the figures of a plan.
+    pub fn new(scenario: &Scenario, planned: &Planned) -> Self {
         let (metrics, devices) = (&planned.metrics, scenario.cluster.devices());
         Self {
             iteration_s: metrics.iteration_s,
@@ -171,54 +170,4 @@ impl PointRow {
             PointOutcome::Invalid { .. } | PointOutcome::Failed { .. } => &[],
         }
     }
-}
-
-/// Error for a point without a row.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Unplanned {
-    /// The observer cancelled planning.
-    #[error(transparent)]
-    Cancelled(#[from] Cancelled),
-    /// Planning exceeds the observer's memory limit.
-    #[error("planning takes {} MiB or more", .bytes.div_ceil(1 << 20))]
-    Outgrown {
-        /// Peak memory in bytes, as far as known.
-        bytes: u64,
-    },
-}
-
-/// Plans a point's scenario.
-pub(super) fn planned(
-    point: &Point,
-    scenario: &ValidScenario,
-    observer: &mut dyn Observer,
-) -> Result<PointRow, Unplanned> {
-    let outcome = match engine::plan(scenario, observer) {
-        Ok(planning) => planning.outcome,
-        Err(PlanError::Cancelled(cancelled)) => return Err(Unplanned::Cancelled(cancelled)),
-        Err(PlanError::Outgrown { bytes }) => return Err(Unplanned::Outgrown { bytes }),
-        Err(rejected @ PlanError::Rejected { .. }) => return Ok(PointRow::failed(point, &rejected.to_string())),
-        Err(large @ PlanError::TooLarge(_)) => {
-            return Ok(PointRow::invalid(point, vec![FieldError::new("/iterations", large.to_string())]));
-        }
-    };
-    let devices = scenario.scenario().cluster.devices();
-    let rows = scenario.scenario().planners.iter().filter_map(|planner| {
-        let result = outcome.results.iter().find(|result| result.planner == *planner)?;
-        Some(match &result.answer {
-            PlanOutcome::Planned(planned) => {
-                PlannerRow::Planned { planner: *planner, figures: PlanMetrics::new(scenario.scenario(), planned) }
-            }
-            PlanOutcome::Infeasible { binding, .. } => {
-                PlannerRow::Infeasible { planner: *planner, reason: binding.clone() }
-            }
-        })
-    });
-    Ok(PointRow {
-        index: point.index,
-        coordinates: point.coordinates.clone(),
-        scenario: Some(scenario.id().to_string()),
-        engine: ENGINE.to_owned(),
-        answer: PointOutcome::Planned { devices, planners: rows.collect() },
-    })
 }

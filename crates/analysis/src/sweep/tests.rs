@@ -4,7 +4,6 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use planscope_plan::observer::Unobserved;
 use planscope_plan::scenario::validate::NoDatasets;
 
 fn base() -> Value {
@@ -148,30 +147,6 @@ fn every_wrong_sweep_field_is_named() {
     let base = json!({"schema": "sweep/1", "scenario": {"schema": "scenario/1"}, "axes": [{"pointer": "/seed", "values": [1]}]});
     assert!(Sweep::parse(&base.to_string()).unwrap_err()[0].pointer.starts_with("/scenario"));
     assert!(!Sweep::parse("{").unwrap_err().is_empty());
-}
-
-#[test]
-fn unplannable_points_are_rows() {
-    // Zero nodes are invalid. 7 billion parameters with 16-bit weights, gradients and optimizer
-    // states need 13 GB, which exceeds 4 devices with 1 GiB.
-    let sweep = sweep(&json!([
-        {"pointer": "/cluster/nodes", "values": [0, 1]},
-        {"pointer": "/cluster/device/memory_gib", "values": [80.0, 6.0]},
-    ]))
-    .unwrap();
-    let row = |index| sweep.point(index).unwrap().plan(&NoDatasets, &mut Unobserved).unwrap();
-    match row(0).answer {
-        PointOutcome::Invalid { errors } => assert_eq!(errors[0].pointer, "/cluster/nodes"),
-        other => panic!("{other:?}"),
-    }
-    let planned = row(2);
-    let metrics = planned.planners()[0].metrics().unwrap();
-    assert!(metrics.lower_bound_s <= metrics.iteration_s);
-    assert!((metrics.tokens_per_s_per_device * 8.0 - metrics.tokens_per_s).abs() < 1e-6 * metrics.tokens_per_s);
-    assert!(matches!(&row(3).planners()[0], PlannerRow::Infeasible { reason, .. } if reason.contains("GiB")));
-    let text = serde_json::to_string(&planned).unwrap();
-    assert_eq!(serde_json::from_str::<PointRow>(&text).unwrap(), planned);
-    assert_eq!(serde_json::to_string(&row(2)).unwrap(), text, "same bytes");
 }
 
 #[test]

@@ -1,11 +1,11 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::fit;
 use crate::trace_comparison::{Activity, Call, RecordedStep};
-use planscope_core::host::{NeverCancelled, SequentialWorkers};
-use planscope_plan::scenario::parse;
+use planscope_plan::outcome::PlanOutcome;
 use planscope_plan::scenario::validate::NoDatasets;
+use planscope_plan::scenario::{Scenario, parse};
+use planscope_planners::engine::{Unobserved, plan};
 
 fn valid(layout: &Value, training: &Value) -> ValidScenario {
     let document = json!({
@@ -23,7 +23,12 @@ fn valid(layout: &Value, training: &Value) -> ValidScenario {
 }
 
 fn planned(valid: &ValidScenario) -> Planned {
-    *fit::need(valid, None, &SequentialWorkers, &NeverCancelled).unwrap().plan.unwrap()
+    let scenario = Scenario { iterations: 1, ..valid.scenario().clone() };
+    let single = ValidScenario::new(scenario, valid).unwrap();
+    match plan(&single, &mut Unobserved).unwrap().outcome.results.remove(0).answer {
+        PlanOutcome::Planned(planned) => *planned,
+        PlanOutcome::Infeasible { binding, .. } => panic!("{binding}"),
+    }
 }
 
 /// A kernel name, activity and operation of each predicted type.

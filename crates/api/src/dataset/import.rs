@@ -1,7 +1,7 @@
 //! Import report and selectable columns.
 
-use planner::outcome::HistogramColumns;
-use planner::workload::preprocessing::Preprocessing;
+use crate::planner::outcome::HistogramColumns;
+use crate::planner::workload::preprocessing::Preprocessing;
 use serde::{Deserialize, Serialize};
 
 use super::DatasetSummary;

@@ -1,6 +1,6 @@
 //! Previews: datasets that are read and not yet stored.
 
-use planner::outcome::HistogramColumns;
+use crate::planner::outcome::HistogramColumns;
 use serde::{Deserialize, Serialize};
 
 use super::{ColumnCandidate, ImportReport, ShapedColumns};

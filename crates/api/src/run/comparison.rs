@@ -1,7 +1,7 @@
 //! Comparison of a run with a plan.
 
-use planner::run_comparison::JobComparison;
-use planner::scenario::PlannerKind;
+use crate::planner::run_comparison::JobComparison;
+use crate::planner::scenario::PlannerKind;
 use serde::{Deserialize, Serialize};
 
 use crate::job::Job;

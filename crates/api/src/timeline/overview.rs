@@ -1,7 +1,7 @@
 //! Compact encoding for timeline overviews.
 
-use planner::outcome::Planned;
-use planner::timeline::levels::Overview;
+use crate::planner::outcome::Planned;
+use crate::planner::timeline::levels::Overview;
 
 use super::DecodeError;
 
@@ -48,7 +48,7 @@ pub fn decode(bytes: &[u8]) -> Result<Overview, DecodeError> {
 
 #[cfg(test)]
 mod tests {
-    use planner::timeline::Timeline;
+    use crate::planner::timeline::Timeline;
 
     use super::*;
 

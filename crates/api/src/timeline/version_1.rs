@@ -1,6 +1,6 @@
 //! Version 1 of the compact encoding, for text and images only. It is read but no longer written.
 
-use planner::timeline::{self, MemoryCurve};
+use crate::planner::timeline::{self, MemoryCurve};
 use serde::Deserialize;
 
 /// First byte.

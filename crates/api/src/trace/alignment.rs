@@ -1,7 +1,7 @@
 //! Observed pipeline actions compared with planned ones.
 
-use planner::scenario::PlannerKind;
-use planner::trace_alignment::Aligned;
+use crate::planner::scenario::PlannerKind;
+use crate::planner::trace_alignment::Aligned;
 use serde::{Deserialize, Serialize};
 
 /// Pipeline iterations in a trace, or in all traces of its run.

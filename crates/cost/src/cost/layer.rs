@@ -13,7 +13,7 @@ use super::operator::Rates;
 use super::overrides::{Overrides, Stretches};
 use planscope_core::cluster::Cluster;
 use planscope_core::model::{Gradients, LayerKind, Module};
-use planscope_core::training::{AttentionKernel, Recompute, RecomputedModule, RecomputedModules, Training};
+use planscope_core::training::{AttentionKernel, Recompute, RecomputedModules, Training};
 use planscope_core::units::Seconds;
 
 /// Slowdown factor for a compute kernel and a collective that run concurrently. Hetu-Galvatron
@@ -54,14 +54,18 @@ pub struct LayerCost {
 /// ZeRO-3 communication of a pass through a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct ShardedTraffic {
-    /// Time to gather all weights.
+    /// Time to gather all weights before the forward.
     pub gather: Seconds,
+    /// Time to gather the weights of modules with a backward before it.
+    pub gather_backward: Seconds,
     /// Time to reduce all gradients.
     pub reduce: Seconds,
     /// Units that are gathered and reduced one after the other.
     pub units: f64,
-    /// Host time of all gathers.
+    /// Host time of all gathers before the forward.
     pub host: Seconds,
+    /// Host time of all gathers before the backward.
+    pub host_backward: Seconds,
 }
 
 impl LayerCost {
@@ -160,29 +164,22 @@ impl LayerCost {
     /// last unit of a backward is computed.
     #[must_use]
     pub fn with_sharding(mut self, traffic: ShardedTraffic, overlap: f64) -> Self {
-        let ShardedTraffic { gather, reduce, units, host } = traffic;
+        let ShardedTraffic { gather, gather_backward, reduce, units, host, host_backward } = traffic;
         let passes = if self.recomputed > Seconds::ZERO { 2.0 } else { 1.0 };
         self.host_forward += host;
-        self.host_backward += host * passes;
-        if gather + reduce > Seconds::ZERO {
-            let exposed_time = |alone: Seconds, traffic: Seconds, computation: Seconds| {
-                let alone = alone / units.max(1.0);
-                alone + exposed(Seconds::from_secs((traffic - alone).secs().max(0.0)), overlap, Some(computation))
-            };
-            let forward = exposed_time(gather, gather, self.forward);
-            self.forward += forward;
-            self.exposed_forward += forward;
-            self.communication += gather;
-            let backward_time = self.input_grad + self.weight_grad;
-            if backward_time == Seconds::ZERO && self.forward > forward {
-                // A frozen stage has no backward and needs no second gather.
-                return self;
-            }
-            let backward = exposed_time(reduce, gather + reduce, backward_time);
-            self.input_grad += backward;
-            self.exposed_backward += backward;
-            self.communication += gather + reduce;
-        }
+        self.host_backward += host_backward * passes;
+        let exposed_time = |alone: Seconds, traffic: Seconds, computation: Seconds| {
+            let alone = alone / units.max(1.0);
+            alone + exposed(Seconds::from_secs((traffic - alone).secs().max(0.0)), overlap, Some(computation))
+        };
+        let forward = exposed_time(gather, gather, self.forward);
+        self.forward += forward;
+        self.exposed_forward += forward;
+        let after_forward = gather_backward + reduce;
+        let backward = exposed_time(reduce, after_forward, self.input_grad + self.weight_grad);
+        self.input_grad += backward;
+        self.exposed_backward += backward;
+        self.communication += gather + after_forward;
         self
     }
 
@@ -337,13 +334,9 @@ impl<'a> LayerModel<'a> {
     fn repeat(&self, recompute: Recompute) -> Repeat {
         let modules = RecomputedModules::of(&self.training.recompute_modules);
         match (recompute, self.training.attention) {
-            (Recompute::Selective, kernel) if !modules.is_empty() => {
-                let is_stored = kernel == AttentionKernel::Unfused;
-                Repeat::Modules(if is_stored { modules } else { modules.without(RecomputedModule::CoreAttn) })
-            }
+            (Recompute::Selective, _) if !modules.is_empty() => Repeat::Modules(modules),
             (Recompute::Selective, AttentionKernel::Unfused) => Repeat::Core,
-            // The fused backward already recomputes the scores, so selective recomputation has no
-            // effect.
+            // Frameworks without a list of modules do not recompute fused attention.
             (Recompute::None | Recompute::Selective, _) => Repeat::Nothing,
             (Recompute::Operators, _) => Repeat::Operators,
             (Recompute::Full, _) => Repeat::All,

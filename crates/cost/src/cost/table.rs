@@ -56,6 +56,8 @@ pub struct LayerTable<'a> {
     first_device: u32,
     /// Number of microbatches in all replicas.
     microbatches: usize,
+    /// Number of microbatches of the replica, if the loads are those of one replica.
+    in_replica: Option<usize>,
 }
 
 /// Parallel degrees and replica index of a pipeline.
@@ -162,6 +164,7 @@ impl<'a> LayerTable<'a> {
             all_replicas,
             first_device,
             microbatches: loads.len(),
+            in_replica: None,
         }
     }
 
@@ -169,6 +172,13 @@ impl<'a> LayerTable<'a> {
     #[must_use]
     pub fn repeated(self, microbatches: usize) -> Self {
         Self { microbatches, ..self }
+    }
+
+    /// States that the loads are those of one replica, which has `microbatches` microbatches. Microbatches can have
+    /// several loads.
+    #[must_use]
+    pub fn of_replica(self, microbatches: usize) -> Self {
+        Self { in_replica: Some(microbatches), ..self }
     }
 
     /// Sets the number of devices with equal parameters. Use it for variable context-parallel
@@ -241,7 +251,11 @@ impl<'a> LayerTable<'a> {
 
     /// Returns the training settings, with unsharded gradients only if a replica has several microbatches.
     fn accumulating(&self, replica_layout: ReplicaLayout) -> Cow<'a, Training> {
-        if !self.training.unsharded_gradients || self.microbatches > replica_layout.data as usize {
+        let accumulates = match self.in_replica {
+            Some(microbatches) => microbatches > 1,
+            None => self.microbatches > replica_layout.data as usize,
+        };
+        if !self.training.unsharded_gradients || accumulates {
             return Cow::Borrowed(self.training);
         }
         Cow::Owned(Training { unsharded_gradients: false, ..self.training.clone() })

@@ -142,7 +142,7 @@ fn training(cells: Cells<'_>, degrees: Degrees, cluster: &Cluster) -> Result<Tra
     Ok(Training {
         recompute,
         recompute_layers,
-        recompute_modules: recompute_modules(cells, recompute)?,
+        recompute_modules: recompute_modules(cells, recompute, framework)?,
         activation_offload: cells.number(ACTIVATION_OFFLOAD)?.unwrap_or(0.0),
         attention: attention(cells, framework, cluster)?,
         // Megatron-LM overlaps sends with computation only with interleaving, and only since 2023.
@@ -231,9 +231,18 @@ fn fp8_weights(cells: Cells<'_>, precision: Precision) -> Result<bool, Rejection
     Ok(is_on)
 }
 
-/// Reads the modules that selective recomputation repeats, with any separator.
-fn recompute_modules(cells: Cells<'_>, recompute: Recompute) -> Result<Vec<RecomputedModule>, Rejection> {
-    let Some(text) = cells.text(RECOMPUTE_MODULES) else { return Ok(Vec::new()) };
+/// Reads the modules that selective recomputation repeats, with any separator. The default of Megatron-LM is the
+/// attention core, if the row states this framework.
+fn recompute_modules(
+    cells: Cells<'_>,
+    recompute: Recompute,
+    framework: Framework,
+) -> Result<Vec<RecomputedModule>, Rejection> {
+    let Some(text) = cells.text(RECOMPUTE_MODULES) else {
+        let is_megatron = cells.text(FRAMEWORK).is_some() && framework == Framework::Megatron;
+        let has_default = is_megatron && recompute == Recompute::Selective;
+        return Ok(if has_default { vec![RecomputedModule::CoreAttn] } else { Vec::new() });
+    };
     if recompute != Recompute::Selective {
         return refuse(RECOMPUTE_MODULES, format!("needs {} selective", RECOMPUTE.name));
     }

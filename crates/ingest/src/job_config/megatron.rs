@@ -277,6 +277,11 @@ fn memory(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError
     settings.sharding = copies.map(Sharding::Copies);
     let is_deepspeed = deepspeed.is_some() || keys.flag(&["deepspeed"], "framework").unwrap_or(false);
     settings.framework = is_deepspeed.then_some(Framework::MegatronDeepspeed);
+    let is_selective = settings.recompute == Some(Recompute::Selective);
+    if is_selective && settings.recompute_modules.is_empty() && !is_deepspeed {
+        // The default of Megatron-Core, which repeats fused attention too. Megatron-DeepSpeed does not.
+        settings.recompute_modules.push(RecomputedModule::CoreAttn);
+    }
     settings.overlapped_gradients = keys.flag(&["overlap-grad-reduce"], "overlap of gradient communication");
     overlapped_weights(keys, settings);
     let is_short = keys.flag(&["grad-reduce-in-bf16"], "format of gradients").unwrap_or(false);
@@ -422,9 +427,6 @@ fn recompute(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigEr
                 }
                 None => break,
             }
-        }
-        if settings.recompute_modules == [RecomputedModule::CoreAttn] {
-            settings.recompute_modules.clear();
         }
     }
     settings.recompute = Some(match granularity.as_deref().map(first_word) {

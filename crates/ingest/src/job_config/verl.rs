@@ -2,7 +2,7 @@
 //! fine-tuning, is read.
 
 use planner::model::Adapters;
-use planner::training::{AttentionKernel, ContextExchange, Framework, Precision, Recompute};
+use planner::training::{AttentionKernel, ContextExchange, Framework, Precision, Recompute, RecomputedModule};
 
 use super::keys::Keys;
 use super::settings::{Batch, Loss, Settings, Sharding};
@@ -343,6 +343,9 @@ fn memory(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError
         }
         _ => Recompute::None,
     });
+    if settings.recompute == Some(Recompute::Selective) && is_megatron {
+        settings.recompute_modules.push(RecomputedModule::CoreAttn);
+    }
     let offload = [
         "fsdp_config.param_offload",
         "fsdp_config.optimizer_offload",

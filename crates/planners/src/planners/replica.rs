@@ -46,20 +46,17 @@ pub(crate) fn costs(
     plan: &ReplicaPlan,
 ) -> PipelineCosts {
     let position = replica_position(layout, replica);
+    let count = plan.microbatches.len();
     if plan.parts().is_empty() {
         let loads = loads(scenario, batch, &plan.microbatches);
         let all: Vec<usize> = (0..loads.len()).collect();
         if plan.mixes.is_empty() {
-            return pricing.table(layout.tensor, &loads).pipeline(partition, position, &all);
+            let table = pricing.table(layout.tensor, &loads).of_replica(count);
+            return table.pipeline(partition, position, &all);
         }
         let flows = Flows::placed(layout.pipeline as usize, partition.stages.len(), loads.len(), partition.placement);
-        return pricing.tunable_table(layout.tensor, &loads).pipeline_over(
-            partition,
-            position,
-            flows,
-            &all,
-            &plan.mixes,
-        );
+        let table = pricing.tunable_table(layout.tensor, &loads).of_replica(count);
+        return table.pipeline_over(partition, position, flows, &all, &plan.mixes);
     }
     let contents: Vec<MicrobatchContents> =
         plan.microbatches.iter().map(|sequences| batch.contents(sequences)).collect();
@@ -71,7 +68,7 @@ pub(crate) fn costs(
     };
     let flows = cut.flows(partition, plan.parts(), layout.pipeline as usize, scenario.model.modules.len());
     let all: Vec<usize> = (0..cut.loads.len()).collect();
-    table.pipeline_over(partition, position, flows, &all, &plan.mixes)
+    table.of_replica(count).pipeline_over(partition, position, flows, &all, &plan.mixes)
 }
 
 /// Splits microbatches per module into equal parts of at most `sizes[module]` instances: the

@@ -216,9 +216,9 @@ fn a_backward_is_compared_with_its_gradients() {
 
 #[test]
 fn dynamic_plan_is_compared_with_static_plan() {
-    use api::planner::engine::{Unobserved, plan};
     use api::planner::scenario::validate::NoDatasets;
     use api::planner::scenario::{ValidScenario, parse};
+    use planner::engine::{Unobserved, plan};
     let scenario_json = include_str!("../../../../examples/vlm-s-image-heavy.json");
     let mut scenario = parse(scenario_json).unwrap();
     scenario.planners = vec![PlannerKind::OneFOneB, PlannerKind::PipeWeaverPartition];

@@ -97,7 +97,7 @@ pub struct PlannedJob {
 }
 
 /// Returns the peak of a device in TFLOP/s for the number format of the matrix products.
-pub(crate) fn product_peak_tflops(scenario: &Scenario) -> f64 {
+pub fn product_peak_tflops(scenario: &Scenario) -> f64 {
     let device = &scenario.cluster.device;
     match scenario.training.precision {
         Precision::Fp8 => device.fp8_tflops.unwrap_or(device.peak_tflops),

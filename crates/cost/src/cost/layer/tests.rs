@@ -194,7 +194,13 @@ fn tensor_collectives_in_chunks_overlap_their_products() {
 fn the_first_gather_and_the_last_reduction_are_exposed() {
     let second = Seconds::from_secs(1.0);
     let pass = LayerCost { forward: second * 10.0, input_grad: second * 20.0, ..LayerCost::default() };
-    let traffic = ShardedTraffic { gather: second, reduce: second * 2.0, units: 4.0, host: Seconds::ZERO };
+    let traffic = ShardedTraffic {
+        gather: second,
+        gather_backward: second,
+        reduce: second * 2.0,
+        units: 4.0,
+        ..ShardedTraffic::default()
+    };
     let cost = pass.with_sharding(traffic, 1.0);
     assert!((cost.exposed_forward.secs() - (0.25 + 0.75 * 0.1256)).abs() < 1e-9, "{cost:?}");
     assert!((cost.exposed_backward.secs() - (0.5 + 2.5 * 0.1256)).abs() < 1e-9, "{cost:?}");

@@ -1,10 +1,12 @@
 //! Exchange of weights and gradients between replicas (docs/models.md, section 4).
 
 use super::sharding::Sharding;
-use super::{LayerTable, ReplicaLayout};
+use std::ops::Add;
+
+use super::{LayerTable, Parameters, ReplicaLayout};
 use crate::cost::layer::{ShardedTraffic, exposed};
 use crate::cost::partition::{LayerRange, Partition};
-use planscope_core::model::LayerKind;
+use planscope_core::model::{Gradients, LayerKind};
 use planscope_core::units::Seconds;
 
 /// What the devices of a rank exchange at the end of a step.
@@ -76,25 +78,34 @@ impl LayerTable<'_> {
             return ShardedTraffic::default();
         }
         let (width, gradient) = (self.training.width(), self.training.gradients.bytes());
+        let with_backward = |range: &&LayerRange| self.model.module_gradients(range.module) != Gradients::None;
         let parameters = self.ranges_parameters(ranges);
+        let backward_parameters = self.ranges_parameters(ranges.iter().filter(with_backward));
         let range_units =
             |range: &LayerRange| range.len() + u32::from(range.begins()) + u32::from(range.ends(self.model));
         let units = f64::from(ranges.iter().map(range_units).sum::<u32>());
         // Offloaded shards move to the device before they are gathered, and gradients to the host after the reduction.
         let host_rate = self.training.offloads_parameters().then(|| self.cluster.host_rate().get());
         let moved = |bytes: f64| host_rate.map_or(Seconds::ZERO, |rate| Seconds::from_secs(bytes / rate));
-        let traffic = |sharding: &Sharding, trained: f64, weights: f64| {
-            let (weights, gradients) = (width * weights, gradient * trained);
-            let gather = sharding.gather(weights, units) + moved(weights / sharding.shards);
-            (gather, sharding.reduce(gradients, units) + moved(gradients / sharding.shards))
+        let gather = |parameters: Parameters| {
+            let of = |(sharding, weights): (&Sharding, f64)| {
+                sharding.gather(width * weights, units) + moved(width * weights / sharding.shards)
+            };
+            self.sharding(replica_layout).iter().zip(parameters.weights()).map(of).fold(Seconds::ZERO, Add::add)
+        };
+        let reduce = |sharding: &Sharding, trained: f64| {
+            sharding.reduce(gradient * trained, units) + moved(gradient * trained / sharding.shards)
         };
         let [dense, expert] = self.sharding(replica_layout);
-        let [dense_weights, expert_weights] = parameters.weights();
-        let dense = traffic(&dense, parameters.dense, dense_weights);
-        let expert = traffic(&expert, parameters.expert, expert_weights);
-        let tensors = ranges.iter().map(|range| self.range_tensors(range)).sum::<u64>() as f64;
-        let host = Seconds::from_secs(tensors * self.training.profile().gather_us * 1e-6);
-        ShardedTraffic { gather: dense.0 + expert.0, reduce: dense.1 + expert.1, units, host }
+        let host = |tensors: u64| Seconds::from_secs(tensors as f64 * self.training.profile().gather_us * 1e-6);
+        ShardedTraffic {
+            gather: gather(parameters),
+            gather_backward: gather(backward_parameters),
+            reduce: reduce(&dense, parameters.dense) + reduce(&expert, parameters.expert),
+            units,
+            host: host(ranges.iter().map(|range| self.range_tensors(range)).sum()),
+            host_backward: host(ranges.iter().filter(with_backward).map(|range| self.range_tensors(range)).sum()),
+        }
     }
 
     /// ZeRO-3: additional memory while a layer runs. It includes gathered weights, prefetched

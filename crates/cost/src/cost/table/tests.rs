@@ -258,6 +258,22 @@ fn gradients_are_unsharded_only_between_microbatches() {
     assert!(gradients(true, 8) > gradients(false, 8));
 }
 
+/// A table of one replica has fewer microbatches than there are replicas.
+#[test]
+fn the_microbatches_of_one_replica_accumulate() {
+    let gradients = |microbatches| {
+        let change = |_: &mut Model, training: &mut Training| {
+            (training.zero, training.unsharded_gradients) = (Some(3), true);
+        };
+        in_two_stages(change, |table, partition| {
+            let layout = ReplicaLayout { data: 4, ..TWO };
+            table.clone().of_replica(microbatches).state_memory(partition, layout)[0].gradients
+        })
+    };
+    assert!(gradients(2) > gradients(1));
+    assert_eq!(gradients(8), gradients(2));
+}
+
 /// The shard of each gather crosses the link to the host, and so does each reduced gradient. The optimizer step moves
 /// nothing and runs on the host.
 #[test]
@@ -305,4 +321,22 @@ fn fp8_weights_have_one_byte() {
     // Scales of blocks differ by direction, so two copies are stored.
     assert_eq!(costs(true, Fp8Recipe::Blockwise, 1), (wide, gathered));
     assert_eq!(costs(true, Fp8Recipe::Delayed, 3).0, short / 8);
+}
+
+/// A frozen module without a backward gathers its weights before the forward only, and its host time counts once.
+#[test]
+fn frozen_layers_are_gathered_once() {
+    let traffic = |frozen: bool| {
+        let change = move |model: &mut Model, training: &mut Training| {
+            model.modules[0].frozen = frozen;
+            (training.zero, training.framework) = (Some(3), Framework::Deepspeed);
+        };
+        in_two_stages(change, |table, partition| {
+            table.sharded_traffic(&partition.stages[0], ReplicaLayout { pipeline: 2, data: 8, replica: 0 })
+        })
+    };
+    let (trained, frozen) = (traffic(false), traffic(true));
+    assert_eq!((frozen.gather_backward, frozen.reduce, frozen.host_backward), Default::default());
+    assert_eq!((frozen.gather, frozen.host), (trained.gather, trained.host));
+    assert_eq!((trained.gather_backward, trained.host_backward), (trained.gather, trained.host));
 }

@@ -288,9 +288,8 @@ fn missing_modules(facts: &Facts<'_>) -> Vec<RecomputedModule> {
     let training = &facts.configuration.training;
     let has = |kind: MlpKind| facts.kinds.iter().any(|it| it.mlp == Some(kind));
     let is_missing = |module: &RecomputedModule| match module {
-        RecomputedModule::CoreAttn => training.attention.is_fused(),
+        RecomputedModule::CoreAttn | RecomputedModule::Layernorm => false,
         RecomputedModule::MlaUpProj => facts.module.latent.is_none(),
-        RecomputedModule::Layernorm => false,
         RecomputedModule::Mlp => !has(MlpKind::Dense),
         RecomputedModule::Moe | RecomputedModule::MoeAct => !has(MlpKind::Experts),
         RecomputedModule::SharedExperts => facts.module.moe.is_none_or(|moe| moe.shared_width == 0),

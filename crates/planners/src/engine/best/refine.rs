@@ -7,7 +7,7 @@ use super::neighbours::neighbours;
 use super::steps::{CANDIDATES, PlanSearch, Step};
 use crate::planners::PlanningContext;
 use crate::planners::settings_search::{CONCURRENT, degrees_of};
-use planscope_core::training::LayoutRequest;
+use planscope_core::training::{LayoutRequest, Recompute};
 use planscope_plan::scenario::{FreeSetting, PlanSettings, PlannerFamily, PlannerKind, Scenario};
 
 /// Planners whose settings are refined.
@@ -24,6 +24,8 @@ const TRIMMED_PARTS: f64 = 32.0;
 /// Settings that other planners try after each round of refinement, and the most rounds.
 const SHARED_SETTINGS: usize = 2;
 const ROUNDS: usize = 4;
+/// Devices times sequences of a batch up to which the settings are searched again under each recomputation.
+const SMALL: u64 = 1024;
 /// Layouts at whose degrees the settings are searched again.
 const REFINED_LAYOUTS: usize = 2;
 
@@ -47,26 +49,31 @@ pub(super) fn refine(search: &mut PlanSearch<'_, '_>) -> Result<(), PlanError> {
         starts.extend(fastest_of(&search.screened).cloned());
     }
     for request in requests(search) {
-        if !refine_at(search, request)? {
+        let fixed = Scenario { layout: request, ..search.context.scenario.clone() };
+        if !refine_at(search, &fixed)? {
+            return Ok(());
+        }
+    }
+    for fixed in recomputations(search) {
+        if !refine_at(search, &fixed)? {
             return Ok(());
         }
     }
     Ok(())
 }
 
-/// Searches the settings at fixed degrees, and improves the fastest of them. The search over all degrees ranks settings by
-/// the fastest layout of each, so it misses settings that are fastest at other degrees only, and each setting
-/// costs a search over all layouts. Returns false if the limit of steps ends the search.
-fn refine_at(search: &mut PlanSearch<'_, '_>, request: LayoutRequest) -> Result<bool, PlanError> {
+/// Searches the settings of a scenario with more fixed values, and improves the fastest of them. The search over all
+/// degrees ranks settings by the fastest layout of each, so it misses settings that are fastest at other degrees only,
+/// and each setting costs a search over all layouts. Returns false if the limit of steps ends the search.
+fn refine_at(search: &mut PlanSearch<'_, '_>, fixed: &Scenario) -> Result<bool, PlanError> {
     if search.is_over() {
         return Ok(true);
     }
-    let scenario = search.context.scenario;
-    let fixed = Scenario { layout: request, ..scenario.clone() };
-    let settings = search.candidates_at(&fixed)?;
+    let request = fixed.layout;
+    let settings = search.candidates_at(fixed)?;
     let planners = CANDIDATES.into_iter().filter(|&planner| is_pipeline(planner));
     let steps = planners.flat_map(|planner| {
-        let settings = candidates_of(planner, scenario, &settings).into_iter();
+        let settings = candidates_of(planner, fixed, &settings).into_iter();
         settings.map(move |settings| Step { planner, request, settings })
     });
     let most = max_steps(PlannerKind::OneFOneB, search.context) as usize;
@@ -100,6 +107,26 @@ fn requests(search: &PlanSearch<'_, '_>) -> Vec<LayoutRequest> {
         }
     }
     requests
+}
+
+/// Returns the scenario with each fixed recomputation, if the fastest plan offloads and the search is small. With scarce
+/// memory, the best settings under one recomputation can differ in many values from those under another one.
+fn recomputations(search: &PlanSearch<'_, '_>) -> Vec<Scenario> {
+    let scenario = search.context.scenario;
+    let sequences = search.context.batches.sizing.sequences.len() as u64;
+    let is_small = u64::from(scenario.cluster.devices()) * sequences <= SMALL;
+    let offloads =
+        |fastest: &Screened| fastest.settings.activation_offload > 0.0 || fastest.settings.optimizer_offload > 0.0;
+    if !is_small || !scenario.is_free(FreeSetting::Recompute) || !fastest_of(&search.screened).is_some_and(offloads) {
+        return Vec::new();
+    }
+    let fix = |recompute| {
+        let mut fixed = scenario.clone();
+        fixed.free.retain(|&setting| setting != FreeSetting::Recompute);
+        PlanSettings::from_scenario(scenario).with_recompute(recompute, None).apply(&mut fixed.training);
+        fixed
+    };
+    [Recompute::None, Recompute::Selective, Recompute::Full].map(fix).into()
 }
 
 /// Changes settings of `start` as long as a plan gets faster. Returns false if the limit of steps ends the search.

@@ -160,6 +160,8 @@ impl<'a> StepInput<'a> {
             Step::Tuning => pricing.tunable_table(layout.tensor, &cut.loads),
             _ => pricing.table(layout.tensor, &cut.loads),
         };
+        let microbatches = parts.last().map_or(0, |part| part.microbatch as usize + 1);
+        let table = table.of_replica(microbatches);
         let flows = cut.flows(partition, parts, layout.pipeline as usize, scenario.model.modules.len());
         Self { scenario, table, placed: (partition, replica::replica_position(*layout, number)), flows, effort }
     }

@@ -4,6 +4,7 @@ use super::*;
 use crate::cost::graph::{OperatorGraph, Repeat};
 use crate::cost::kernel::{Attention, MatMul};
 use planscope_core::model::{Adapters, Mixer, MlpKind};
+use planscope_core::training::RecomputedModule;
 
 fn graph_of(module: &Module, kind: LayerKind, training: &Training, tensor: f64, tokens: f64) -> OperatorGraph {
     graph::layer(&Shape::of_kind(module, kind, (training, tensor), ModuleLoad::unpadded(tokens, tokens * tokens)))
@@ -137,6 +138,22 @@ fn recomputed_modules_store_less() {
     assert_eq!(plain.0.to_bits(), norms.0.to_bits());
     assert!(plain.1 < norms.1 && norms.1 < experts.1, "{plain:?} {norms:?} {experts:?}");
     assert!(experts.1 < plain.1 + plain.0, "less than the whole forward");
+}
+
+/// `core_attn` repeats a fused kernel too, which stores only its statistics less. Selective recomputation without modules
+/// does not.
+#[test]
+fn the_attention_core_of_a_fused_kernel_is_repeated() {
+    let module = module("llama-3-8b");
+    let cost = |recompute_modules: Vec<RecomputedModule>| {
+        let training = Training { recompute: Recompute::Selective, recompute_modules, ..Training::default() };
+        let layers = LayerModel::new(&module, &cluster("h100").unwrap(), &training, 1);
+        layers.kind_layer(module.main_kind(), ModuleLoad::unpadded(32_768.0, 32_768.0 * 32_768.0))
+    };
+    let (plain, core) = (cost(Vec::new()), cost(vec![RecomputedModule::CoreAttn]));
+    assert_eq!(plain.recomputed, Seconds::ZERO);
+    assert!(core.recomputed > plain.forward / 3.0, "{core:?}");
+    assert!(core.activation < plain.activation && core.activation > 0.95 * plain.activation, "{core:?} {plain:?}");
 }
 
 /// GPT-OSS: every second layer attends to 128 of 8,192 tokens, 2 x 128 - 128² / 8,192 positions per

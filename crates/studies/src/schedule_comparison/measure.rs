@@ -1,9 +1,8 @@
 //! Computes the metrics for a simulated schedule.
 
-use super::costs::{ACTIVATION_BYTES, BenchCosts, Clock, activation_bytes, activations};
+use super::costs::{ACTIVATION_BYTES, BenchCosts, activation_bytes, activations};
 use super::memory;
-use super::question::ScheduleRequest;
-use super::report::{CapReport, ClosedFormReport, LimitViolation, ScheduleReport};
+use super::{CapReport, Clock, ClosedFormReport, LimitViolation, ScheduleReport, ScheduleRequest};
 use planscope_core::action::Schedule;
 use planscope_core::timeline::Timeline;
 use planscope_core::units::{Bytes, Nanos};

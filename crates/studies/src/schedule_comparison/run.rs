@@ -1,15 +1,16 @@
 //! Generates, validates and simulates the requested schedules.
 
-use super::costs::{ACTIVATION_BYTES, BenchCosts, Clock, UNIT_NS, activation_bytes, activations, costs};
+use super::costs::{ACTIVATION_BYTES, BenchCosts, activation_bytes, activations, costs};
 use super::measure::Run;
-use super::question::{ImportedTable, ScheduleRequest};
-use super::report::{EntryOutcome, RESPONSE_SCHEMA, Refusal, ScheduleEntry, ScheduleReport, ScheduleResponse};
-use super::validate::{MAX_NS, ValidRequest};
+use super::{
+    Clock, ImportedTable, MAX_NS, RESPONSE_SCHEMA, Refusal, ScheduleEntry, ScheduleReport, ScheduleRequest,
+    ScheduleResponse, UNIT_NS, ValidRequest,
+};
 use planscope_check::check::check_run;
 use planscope_core::action::Schedule;
 use planscope_core::host::Cancellation;
 use planscope_core::units::Bytes;
-use planscope_pipeline::schedule::csv::{CellAddress, CellWait, TableRejection, describe_deadlock, read};
+use planscope_pipeline::schedule::csv::{CellAddress, CellWait, describe_deadlock, read};
 use planscope_pipeline::schedule::{ScheduleError, ScheduleKind, Shape, automatic};
 use planscope_pipeline::simulate::{execute, wait_cycle};
 
@@ -41,32 +42,6 @@ fn response(entries: Vec<ScheduleEntry>) -> ScheduleResponse {
         unit_ns: UNIT_NS,
         activation_bytes: ACTIVATION_BYTES,
         entries,
-    }
-}
-
-impl From<Result<ScheduleReport, Refusal>> for EntryOutcome {
-    fn from(result: Result<ScheduleReport, Refusal>) -> Self {
-        match result {
-            Ok(report) => Self::Run(Box::new(report)),
-            Err(refusal) => Self::Refused(refusal),
-        }
-    }
-}
-
-impl Refusal {
-    fn because(detail: String) -> Self {
-        Self { detail, ..Self::default() }
-    }
-}
-
-impl From<TableRejection> for Refusal {
-    fn from(rejection: TableRejection) -> Self {
-        Self {
-            detail: rejection.to_string(),
-            problems: rejection.problems,
-            further_problems: rejection.further as u64,
-            deadlock: rejection.deadlock,
-        }
     }
 }
 

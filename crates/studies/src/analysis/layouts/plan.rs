@@ -1,32 +1,14 @@
 //! Plan for a point from the layout sweep: timeline, placement and binding constraint.
 
-use serde::{Deserialize, Serialize};
-
-use super::{Freedom, LayoutPoint, PointMetrics, batch_flops, on_nodes, representative, sizes};
+use super::{Freedom, LayoutPlan, LayoutPoint, PointMetrics, batch_flops, on_nodes, representative, sizes};
 use crate::analysis::AnalysisError;
 use planscope_core::host::Cancellation;
-use planscope_core::timeline::Timeline;
 use planscope_cost::cost::Pricing;
 use planscope_plan::observer::Watched;
-use planscope_plan::outcome::{ModulePlacement, Planned, RankSummary};
+use planscope_plan::outcome::{Planned, RankSummary};
 use planscope_plan::scenario::ValidScenario;
 use planscope_planners::planners::module_layouts::{Mode, NoPoint, PlannedPoint, Point, degree_settings, plan_point};
 use planscope_planners::planners::{JudgeError, judge};
-
-/// A point from the sweep, and its timeline for the same batch.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct LayoutPlan {
-    /// The point, with figures from the validated plan.
-    pub point: LayoutPoint,
-    /// Order of actions and binding constraint as text.
-    pub words: Vec<String>,
-    /// Placement of modules and transfers between them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub placement: Option<ModulePlacement>,
-    /// Timeline for all ranks.
-    pub timeline: Timeline,
-}
 
 /// Plans the representative batch with the layouts of a point, identified by its name in
 /// [`super::layouts`]. The plan is validated and simulated like all plans.

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use super::search_progress::{EndedBy, ExploredBy};
 use super::*;
 use planscope_core::host::{NeverCancelled, SequentialWorkers};
-use planscope_plan::outcome::{PlanOutcome, Planned};
+use planscope_plan::outcome::{Layout, PlanOutcome, Planned};
 use planscope_plan::scenario::validate::NoDatasets;
 use planscope_plan::scenario::{PlannerKind, parse};
 use planscope_planners::engine::{Unobserved, plan};

@@ -6,7 +6,7 @@ use planscope_core::host::{Cancellation, Workers};
 use planscope_plan::scenario::{FreeSetting, Scenario, ValidScenario};
 
 use super::{Watch, evaluate, reference_planner};
-use crate::analysis::AnalysisError;
+use planscope_analysis::analysis::AnalysisError;
 
 /// Highest expert-parallel degree that is tried.
 const MAX_EXPERT: u32 = 64;

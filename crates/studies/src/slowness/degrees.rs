@@ -3,11 +3,11 @@
 use serde_json::Value;
 
 use super::Cause;
-use super::phases::{in_forward, shifts};
+use super::shifts::{in_forward, shifts};
 use super::suspects::{Degree, Suspect};
-use crate::analysis::AnalysisError;
 use crate::fit::{Watch, apply, evaluate};
-use crate::run_comparison::PredictedPhases;
+use planscope_analysis::analysis::AnalysisError;
+use planscope_analysis::run_comparison::PredictedPhases;
 use planscope_plan::scenario::{PlannerKind, ValidScenario};
 
 /// Most simulated degrees between two of the grid.

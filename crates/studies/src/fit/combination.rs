@@ -6,7 +6,7 @@ use super::risk::Risk;
 use super::{
     Change, Combination, FieldChange, FitResult, MIN_SHARE, Watch, apply, evaluate, found_fields, planner_after,
 };
-use crate::analysis::AnalysisError;
+use planscope_analysis::analysis::AnalysisError;
 use planscope_core::host::{SequentialWorkers, side_by_side};
 use planscope_plan::certainty::RISK;
 use planscope_plan::scenario::{PlannerKind, ValidScenario};

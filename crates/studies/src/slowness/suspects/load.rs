@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::advice::Advice;
+use super::super::{Advice, HOST_MICROBATCH};
 use super::{Degree, Suspect, rounded};
 use planscope_core::workload::{Distribution, Packing, SampleSource};
 use planscope_plan::scenario::Scenario;
@@ -15,8 +15,6 @@ const SPREADS: [f64; 3] = [0.25, 0.5, 0.9];
 const MAX_MOVED: u32 = 4;
 /// Time to read the data of a microbatch in ms.
 const READING_MS: [f64; 7] = [5.0, 20.0, 80.0, 320.0, 1300.0, 5000.0, 20_000.0];
-/// Key of the host time of a microbatch.
-pub(in crate::slowness) const HOST_MICROBATCH: &str = "/cluster/device/curves/host_microbatch_us";
 
 pub(super) fn suspects(scenario: &Scenario, is_rate: bool, advice: Advice) -> Vec<Suspect> {
     let global = is_rate.then(|| global_batch(scenario));

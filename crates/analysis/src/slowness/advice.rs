@@ -14,13 +14,14 @@ enum Vendor {
 
 /// Tools of a job.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Advice {
+pub struct Advice {
     vendor: Vendor,
     framework: Framework,
 }
 
 impl Advice {
-    pub(super) fn of(scenario: &Scenario) -> Self {
+    /// Returns the tools of a scenario.
+    pub fn of(scenario: &Scenario) -> Self {
         let name = scenario.cluster.name.to_ascii_lowercase();
         let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
         let vendor = if has(&["mi2", "mi3", "amd", "instinct"]) {
@@ -33,7 +34,8 @@ impl Advice {
         Self { vendor, framework: scenario.training.framework }
     }
 
-    pub(super) const fn clocks(self) -> &'static str {
+    /// How to confirm slow clocks of a device.
+    pub const fn clocks(self) -> &'static str {
         match self.vendor {
             Vendor::Nvidia => {
                 "Read clocks, power and throttle reasons of every device during a step (nvidia-smi -q -d \
@@ -50,7 +52,8 @@ impl Advice {
         }
     }
 
-    pub(super) const fn network(self) -> &'static str {
+    /// How to confirm a slow network between nodes.
+    pub const fn network(self) -> &'static str {
         match self.vendor {
             Vendor::Nvidia => {
                 "Run all_reduce_perf and all_gather_perf of nccl-tests over all nodes, and check that NCCL uses the \
@@ -64,7 +67,8 @@ impl Advice {
         }
     }
 
-    pub(super) const fn node_link(self) -> &'static str {
+    /// How to confirm a slow link within a node.
+    pub const fn node_link(self) -> &'static str {
         match self.vendor {
             Vendor::Nvidia => {
                 "Run all_reduce_perf of nccl-tests on one node, and check peer access (nvidia-smi topo -m)."
@@ -74,7 +78,8 @@ impl Advice {
         }
     }
 
-    pub(super) const fn host(self) -> &'static str {
+    /// How to confirm host time per kernel.
+    pub const fn host(self) -> &'static str {
         match self.vendor {
             Vendor::Nvidia | Vendor::Amd => {
                 "Look for gaps between kernels in a profiler trace while the CPU thread launches. Compile the model or \
@@ -86,7 +91,8 @@ impl Advice {
         }
     }
 
-    pub(super) const fn tensor_overlap(self) -> &'static str {
+    /// How to confirm that tensor-parallel communication does not overlap.
+    pub const fn tensor_overlap(self) -> &'static str {
         match (self.vendor, self.framework) {
             (Vendor::Nvidia, Framework::Megatron | Framework::MegatronDeepspeed) => {
                 "Set CUDA_DEVICE_MAX_CONNECTIONS as Megatron-LM requires; look at the streams in a profiler trace."
@@ -95,7 +101,8 @@ impl Advice {
         }
     }
 
-    pub(super) const fn stages(self) -> &'static str {
+    /// How to confirm uneven pipeline stages.
+    pub const fn stages(self) -> &'static str {
         match (self.vendor, self.framework) {
             (Vendor::Nvidia | Vendor::Amd, Framework::Megatron | Framework::MegatronDeepspeed) => {
                 "Compare the forward times of the pipeline ranks: a trace of each, or the timers of all ranks \
@@ -105,7 +112,8 @@ impl Advice {
         }
     }
 
-    pub(super) const fn reading(self) -> &'static str {
+    /// How to confirm slow reading of data.
+    pub const fn reading(self) -> &'static str {
         match (self.vendor, self.framework) {
             (Vendor::Nvidia | Vendor::Amd, Framework::Megatron | Framework::MegatronDeepspeed) => {
                 "Run some steps on synthetic data (in Megatron-LM: --mock-data). Look for idle time before the first \

@@ -1,12 +1,11 @@
 //! Properties of a run that make it slower than a scenario.
 
-mod advice;
 mod load;
 
 use serde_json::{Value, json};
 
-use crate::fit::FieldChange;
-use advice::Advice;
+use super::Advice;
+use planscope_analysis::fit::FieldChange;
 use planscope_core::training::{AttentionKernel, Execution, Precision, Recompute};
 use planscope_plan::scenario::Scenario;
 
@@ -64,8 +63,6 @@ impl Suspect {
     }
 }
 
-pub(super) use load::HOST_MICROBATCH;
-
 /// Shares of the bandwidth of a slower link.
 const LINK_SHARES: [f64; 4] = [0.7, 0.5, 0.25, 0.1];
 /// Shares of the rate of a device with lower clocks.
@@ -85,11 +82,6 @@ fn single(title: &str, changes: &[(&str, Value)], confirm: &str) -> Suspect {
 /// Rounds to a multiple of 1 / `scale`.
 fn rounded(value: f64, scale: f64) -> f64 {
     (value * scale).round() / scale
-}
-
-/// Returns how to confirm slow reading of data.
-pub(super) fn reading_advice(scenario: &Scenario) -> &'static str {
-    Advice::of(scenario).reading()
 }
 
 /// Returns the properties that a scenario does not have yet. A smaller global batch explains a lower rate, but no longer

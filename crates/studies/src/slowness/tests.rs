@@ -1,9 +1,12 @@
 use serde_json::json;
 
 use super::*;
+use planscope_analysis::fit::FieldChange;
+use planscope_analysis::run_comparison::Phase;
 use planscope_core::host::{NeverCancelled, SequentialWorkers};
 use planscope_core::training::{Execution, Framework};
 use planscope_core::workload::Packing;
+use planscope_plan::certainty::Interval;
 use planscope_plan::scenario::parse;
 use planscope_plan::scenario::validate::NoDatasets;
 
