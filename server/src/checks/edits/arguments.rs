@@ -238,8 +238,10 @@ fn argument(file: &str, argument: &str, value: Option<&str>) -> Option<Edit> {
         Notation::Shell => words_end(file, anchor.parts())?,
         Notation::Yaml | Notation::List => anchor.end() + quote.map_or(0, char::len_utf8),
     };
-    // Quotes of a value would end the string.
-    if value.is_some_and(|value| value.contains('"')) && is_in_string(file, at) {
+    // Quotes of a value would end the string. An odd number of quotes before the place can be an open one.
+    let is_open = |quote: char| !file[..at].matches(quote).count().is_multiple_of(2);
+    let is_quoted = value.is_some_and(|value| value.contains('"'));
+    if is_quoted && (is_in_string(file, at) || is_open('"') || is_open('\'')) {
         return None;
     }
     let text = match anchor.notation {

@@ -96,7 +96,8 @@ fn add_beside(
     let siblings = places.iter().filter(is_sibling).filter(|place| place.is_flow == is_flow);
     let shown = if key == name { leaf } else { name };
     let described = match value {
-        Value::Object(fields) => fields.values().next()?,
+        // A new section has the key of the complete path.
+        Value::Object(fields) if key != name => fields.values().next()?,
         value => value,
     };
     let described = setting(notation, shown, described);

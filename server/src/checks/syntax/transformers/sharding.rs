@@ -1,7 +1,7 @@
 //! Keys of the ZeRO stage: DeepSpeed, FSDP, or the distributed optimizer of Megatron-LM.
 
 use api::job_config::ConfigFormat;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::super::{Job, Setting, Target, fsdp_strategy};
 
@@ -72,10 +72,13 @@ pub(super) fn gradients(job: &Job<'_>) -> Option<Vec<Setting>> {
     if job.format == ConfigFormat::OpenRlhf || job.states(&["accelerator_config", "dist_config.name"]) {
         return None;
     }
-    Some(vec![if job.is_command() {
-        let value = r#"{"gradient_accumulation_kwargs": {"sync_each_batch": true}}"#;
-        Setting::set(&["accelerator_config"], value)
-    } else {
+    let section = json!({"gradient_accumulation_kwargs": {"sync_each_batch": true}});
+    Some(vec![if job.has_section("accelerator_config.") {
         Setting::set(&["accelerator_config.gradient_accumulation_kwargs.sync_each_batch"], true)
+    } else if job.is_command() {
+        // JSON is the value of the argument.
+        Setting::set(&["accelerator_config"], section.to_string())
+    } else {
+        Setting::set(&["accelerator_config"], section)
     }])
 }
