@@ -292,7 +292,8 @@ pub(crate) fn units(value: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use api::planner::schedule_comparison::{Limits, ScheduleResponse, ValidRequest, respond};
+    use api::planner::schedule_comparison::{Limits, ScheduleResponse, ValidRequest};
+    use planner::schedule_comparison::respond;
 
     use super::super::input;
     use super::*;

@@ -37,6 +37,7 @@ fn headline(check: &Check) -> String {
             format::sentence(fit.base.binding.as_deref().unwrap_or("no layout is possible"))
         }
         Verdict::DoesNotFit => format!("{peak_text} needed{rank}; {limit} available"),
+        Verdict::DoesNotStart if fit.ranks.is_empty() => "The framework refuses the job".to_owned(),
         Verdict::DoesNotStart => format!("The framework refuses the job, although {peak_text} of {limit} suffice"),
     }
 }

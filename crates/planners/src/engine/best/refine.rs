@@ -34,7 +34,7 @@ pub(super) fn refine(search: &mut PlanSearch<'_, '_>) -> Result<(), PlanError> {
     let mut starts = starts(&search.screened);
     for _ in 0..ROUNDS {
         for start in std::mem::take(&mut starts) {
-            if !descend(search, &start)? {
+            if !descend(search, &start, search.context.scenario)? {
                 return Ok(());
             }
         }
@@ -54,11 +54,35 @@ pub(super) fn refine(search: &mut PlanSearch<'_, '_>) -> Result<(), PlanError> {
         }
     }
     for fixed in recomputations(search) {
-        if !refine_at(search, &fixed)? {
+        if !refine_recomputation(search, &fixed)? {
             return Ok(());
         }
     }
     Ok(())
+}
+
+/// Improves the fastest plan with the recomputation of `fixed`, which changes only other settings. The first of its plans
+/// can be far slower than the fastest plan of the search, so that time limits none of them. Returns false if the limit
+/// of steps ends the search.
+fn refine_recomputation(search: &mut PlanSearch<'_, '_>, fixed: &Scenario) -> Result<bool, PlanError> {
+    if search.is_over() {
+        return Ok(true);
+    }
+    let fastest = std::mem::replace(&mut search.fastest, f64::INFINITY);
+    let own = PlanSettings::from_scenario(fixed);
+    let has_recomputation = |candidate: &&Screened| {
+        let PlanSettings { recompute, recompute_layers, recompute_modules, .. } = candidate.settings;
+        is_pipeline(candidate.planner)
+            && (recompute, recompute_layers, recompute_modules)
+                == (own.recompute, own.recompute_layers, own.recompute_modules)
+    };
+    let start = fastest_among(search.screened.iter().filter(has_recomputation)).cloned();
+    let goes_on = match start {
+        Some(start) if start.time.is_ok() => descend(search, &start, fixed)?,
+        _ => true,
+    };
+    search.fastest = search.fastest.min(fastest);
+    Ok(goes_on)
 }
 
 /// Searches the settings of a scenario with more fixed values, and improves the fastest of them. The search over all
@@ -83,7 +107,10 @@ fn refine_at(search: &mut PlanSearch<'_, '_>, fixed: &Scenario) -> Result<bool, 
         return Ok(false);
     }
     match fastest_of(&search.screened[first..]).cloned() {
-        Some(start) if start.time.is_ok() => descend(search, &start),
+        Some(start) if start.time.is_ok() => {
+            let scenario = search.context.scenario;
+            descend(search, &start, scenario)
+        }
         _ => Ok(true),
     }
 }
@@ -129,9 +156,9 @@ fn recomputations(search: &PlanSearch<'_, '_>) -> Vec<Scenario> {
     [Recompute::None, Recompute::Selective, Recompute::Full].map(fix).into()
 }
 
-/// Changes settings of `start` as long as a plan gets faster. Returns false if the limit of steps ends the search.
-fn descend(search: &mut PlanSearch<'_, '_>, start: &Screened) -> Result<bool, PlanError> {
-    let scenario = search.context.scenario;
+/// Changes free settings of `scenario` in `start` as long as a plan gets faster. Returns false if the limit of steps ends
+/// the search.
+fn descend(search: &mut PlanSearch<'_, '_>, start: &Screened, scenario: &Scenario) -> Result<bool, PlanError> {
     let limit = max_steps(start.planner, search.context);
     search.steps.total += limit;
     let end = search.steps.done + limit;
@@ -141,8 +168,13 @@ fn descend(search: &mut PlanSearch<'_, '_>, start: &Screened) -> Result<bool, Pl
             return Ok(false);
         }
         let moves = candidates_of(best.planner, scenario, &neighbours(scenario, best.settings));
-        let steps = moves.into_iter().map(|settings| step_of(&best, settings));
-        let untried: Vec<Step> = steps.filter(|step| tried(search, step).is_none()).collect();
+        let steps: Vec<Step> = moves.into_iter().map(|settings| step_of(&best, settings)).collect();
+        let known = fastest_among(steps.iter().filter_map(|step| tried(search, step)));
+        if let Some(faster) = known.filter(|known| known.seconds() < best.seconds()) {
+            best = faster.clone();
+            continue;
+        }
+        let untried: Vec<Step> = steps.into_iter().filter(|step| tried(search, step).is_none()).collect();
         let mut is_improved = false;
         for round in untried.chunks(CONCURRENT) {
             let round = &round[..round.len().min(end.saturating_sub(search.steps.done) as usize)];
@@ -257,7 +289,11 @@ pub(super) fn is_pipeline(planner: PlannerKind) -> bool {
 }
 
 fn fastest_of(screened: &[Screened]) -> Option<&Screened> {
-    screened.iter().min_by(|a, b| a.seconds().total_cmp(&b.seconds()))
+    fastest_among(screened.iter())
+}
+
+fn fastest_among<'s>(screened: impl Iterator<Item = &'s Screened>) -> Option<&'s Screened> {
+    screened.min_by(|a, b| a.seconds().total_cmp(&b.seconds()))
 }
 
 fn max_steps(planner: PlannerKind, context: PlanningContext<'_>) -> u32 {
