@@ -48,8 +48,7 @@ pub(super) fn refine(search: &mut PlanSearch<'_, '_>) -> Result<(), PlanError> {
         starts.extend(fastest_of(&search.screened).cloned());
     }
     for request in requests(search) {
-        let fixed = Scenario { layout: request, ..search.context.scenario.clone() };
-        if !refine_at(search, &fixed)? {
+        if !refine_at(search, request)? {
             return Ok(());
         }
     }
@@ -61,14 +60,15 @@ pub(super) fn refine(search: &mut PlanSearch<'_, '_>) -> Result<(), PlanError> {
     Ok(())
 }
 
-/// Improves the fastest plan with the recomputation of `fixed`, which changes only other settings. The first of its plans
-/// can be far slower than the fastest plan of the search, so that time limits none of them. Returns false if the limit
-/// of steps ends the search.
+/// Searches settings with the recomputation of `fixed`, and improves the fastest plans with it by changes of the other
+/// settings. The first of these plans can be far slower than the fastest plan of the search, so that time limits none of
+/// them. Returns false if the limit of steps ends the search.
 fn refine_recomputation(search: &mut PlanSearch<'_, '_>, fixed: &Scenario) -> Result<bool, PlanError> {
     if search.is_over() {
         return Ok(true);
     }
     let fastest = std::mem::replace(&mut search.fastest, f64::INFINITY);
+    let mut goes_on = try_candidates(search, fixed)?;
     let own = PlanSettings::from_scenario(fixed);
     let has_recomputation = |candidate: &&Screened| {
         let PlanSettings { recompute, recompute_layers, recompute_modules, .. } = candidate.settings;
@@ -76,22 +76,41 @@ fn refine_recomputation(search: &mut PlanSearch<'_, '_>, fixed: &Scenario) -> Re
             && (recompute, recompute_layers, recompute_modules)
                 == (own.recompute, own.recompute_layers, own.recompute_modules)
     };
-    let start = fastest_among(search.screened.iter().filter(has_recomputation)).cloned();
-    let goes_on = match start {
-        Some(start) if start.time.is_ok() => descend(search, &start, fixed)?,
-        _ => true,
-    };
+    let plans: Vec<Screened> = search.screened.iter().filter(has_recomputation).cloned().collect();
+    for start in starts(&plans) {
+        goes_on = goes_on && descend(search, &start, fixed)?;
+    }
+    // Then all settings change.
+    let scenario = search.context.scenario;
+    let reached = fastest_among(search.screened.iter().filter(has_recomputation)).cloned();
+    if let Some(start) = reached.filter(|reached| goes_on && reached.time.is_ok()) {
+        goes_on = descend(search, &start, scenario)?;
+    }
     search.fastest = search.fastest.min(fastest);
     Ok(goes_on)
 }
 
-/// Searches the settings of a scenario with more fixed values, and improves the fastest of them. The search over all
-/// degrees ranks settings by the fastest layout of each, so it misses settings that are fastest at other degrees only,
-/// and each setting costs a search over all layouts. Returns false if the limit of steps ends the search.
-fn refine_at(search: &mut PlanSearch<'_, '_>, fixed: &Scenario) -> Result<bool, PlanError> {
+/// Searches the settings at fixed degrees, and improves the fastest of them. The search over all degrees ranks settings by
+/// the fastest layout of each, so it misses settings that are fastest at other degrees only, and each setting
+/// costs a search over all layouts. Returns false if the limit of steps ends the search.
+fn refine_at(search: &mut PlanSearch<'_, '_>, request: LayoutRequest) -> Result<bool, PlanError> {
     if search.is_over() {
         return Ok(true);
     }
+    let scenario = search.context.scenario;
+    let first = search.screened.len();
+    if !try_candidates(search, &Scenario { layout: request, ..scenario.clone() })? {
+        return Ok(false);
+    }
+    match fastest_of(&search.screened[first..]).cloned() {
+        Some(start) if start.time.is_ok() => descend(search, &start, scenario),
+        _ => Ok(true),
+    }
+}
+
+/// Plans with the candidates for the free settings of a scenario with more fixed values, and with all planners of
+/// pipelines. Returns false if the limit of steps ends the search.
+fn try_candidates(search: &mut PlanSearch<'_, '_>, fixed: &Scenario) -> Result<bool, PlanError> {
     let request = fixed.layout;
     let settings = search.candidates_at(fixed)?;
     let planners = CANDIDATES.into_iter().filter(|&planner| is_pipeline(planner));
@@ -102,17 +121,7 @@ fn refine_at(search: &mut PlanSearch<'_, '_>, fixed: &Scenario) -> Result<bool, 
     let most = max_steps(PlannerKind::OneFOneB, search.context) as usize;
     let steps: Vec<Step> = steps.take(most).collect();
     search.steps.total += steps.len() as u32;
-    let first = search.screened.len();
-    if !search.run(&steps, f64::INFINITY)? {
-        return Ok(false);
-    }
-    match fastest_of(&search.screened[first..]).cloned() {
-        Some(start) if start.time.is_ok() => {
-            let scenario = search.context.scenario;
-            descend(search, &start, scenario)
-        }
-        _ => Ok(true),
-    }
+    search.run(&steps, f64::INFINITY)
 }
 
 /// Returns the degrees of the fastest pipelines, if the scenario leaves a degree open.
