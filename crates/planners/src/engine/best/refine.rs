@@ -4,6 +4,7 @@
 use super::super::PlanError;
 use super::super::settings::{Screened, candidates_of};
 use super::super::special_cases::is_small;
+use super::close;
 use super::neighbours::neighbours;
 use super::steps::{CANDIDATES, PlanSearch, Step};
 use crate::planners::PlanningContext;
@@ -25,6 +26,8 @@ const TRIMMED_PARTS: f64 = 32.0;
 /// Settings that other planners try after each round of refinement, and the most rounds.
 const SHARED_SETTINGS: usize = 2;
 const ROUNDS: usize = 4;
+/// Limit on the steps in which the offloaded shares of another planner's plan are reduced.
+const MAX_TRIMS: u32 = 24;
 /// Layouts at whose degrees the settings are searched again.
 const REFINED_LAYOUTS: usize = 2;
 
@@ -56,6 +59,27 @@ pub(super) fn refine(search: &mut PlanSearch<'_, '_>) -> Result<(), PlanError> {
         if !refine_recomputation(search, &fixed)? {
             return Ok(());
         }
+    }
+    trim_alternatives(search)
+}
+
+/// Reduces the offloaded shares of the fastest plan of each planner of pipelines, in a small search. One of these plans can
+/// be the fastest on the batches of the run.
+fn trim_alternatives(search: &mut PlanSearch<'_, '_>) -> Result<(), PlanError> {
+    let scenario = search.context.scenario;
+    if !is_small(scenario) {
+        return Ok(());
+    }
+    for planner in CANDIDATES.into_iter().filter(|&planner| is_pipeline(planner)) {
+        let own = search.screened.iter().filter(|candidate| candidate.planner == planner);
+        let fastest = fastest_among(own).filter(|own| own.seconds() <= close(scenario) * search.fastest).cloned();
+        let Some(mut alternative) = fastest else { continue };
+        search.steps.total += MAX_TRIMS;
+        let end = search.steps.done + MAX_TRIMS;
+        if !trim_offload(search, &mut alternative, end)? {
+            return Ok(());
+        }
+        search.steps.total -= end.saturating_sub(search.steps.done);
     }
     Ok(())
 }
