@@ -50,9 +50,11 @@ fn cells_without_effect_are_reported() {
         ),
         (&[("recompute", "selective")], "recompute: fused attention stores no scores"),
         (
-            &[("recompute", "selective"), ("recompute_modules", "core_attn")],
-            "recompute: nothing of recompute_modules is stored; recompute_modules: nothing of core_attn is stored",
+            &[("recompute", "selective"), ("recompute_modules", "mla_up_proj")],
+            "recompute: nothing of recompute_modules is stored; recompute_modules: nothing of mla_up_proj is stored",
         ),
+        (&[("recompute", "selective"), ("recompute_modules", "core_attn")], ""),
+        (&[("recompute", "selective"), ("framework", "megatron")], ""),
         (&[("recompute", "selective"), ("attention", "unfused")], ""),
         (
             &[("recompute", "full"), ("pp", "4"), ("recompute_layers", "9")],

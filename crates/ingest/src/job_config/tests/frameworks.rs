@@ -248,7 +248,9 @@ fn formats_batches_and_experts_of_megatron_are_read_or_reported() {
     let modules = |text: &str| config(&format!("{plain} --recompute-granularity selective {text}")).scenario.training;
     let training = modules("--recompute-modules moe_act layernorm --lr 1");
     assert_eq!(training.recompute_modules, [RecomputedModule::MoeAct, RecomputedModule::Layernorm]);
-    assert_eq!(modules("--recompute-modules core_attn").recompute_modules, []);
+    assert_eq!(modules("--recompute-modules core_attn").recompute_modules, [RecomputedModule::CoreAttn]);
+    assert_eq!(modules("").recompute_modules, [RecomputedModule::CoreAttn], "the default of Megatron-LM");
+    assert_eq!(modules("--deepspeed").recompute_modules, [], "Megatron-DeepSpeed does not repeat fused attention");
     let wrong = error(&format!("{plain} --recompute-granularity selective --recompute-modules everything"));
     assert!(wrong.starts_with("recompute-modules: the modules are core_attn, mla_up_proj"), "{wrong}");
     let job = config(&format!("{plain} --tokenizer-model a/nemotron_2_256k.model --make-vocab-size-divisible-by 3232"));
