@@ -4,7 +4,7 @@ use planner::cost::Partition;
 use planner::fit::{self, Change, FieldChange};
 use planner::outcome::Layout;
 use planner::scenario::{FreeSetting, Scenario};
-use planner::training::{AttentionKernel, ContextExchange, Recompute};
+use planner::training::{AttentionKernel, ContextExchange, Recompute, RecomputedModule};
 use serde_json::{Value, json};
 
 /// Data-parallel replicas, which are no field of a scenario. They follow from the devices and the degrees.
@@ -115,7 +115,10 @@ impl Target {
         if training.recompute != Recompute::Full {
             other.training.recompute_layers = None;
         }
-        if training.recompute != Recompute::Selective {
+        // With separate kernels, the attention core is what selective recomputation repeats.
+        let is_core =
+            !other.training.attention.is_fused() && other.training.recompute_modules == [RecomputedModule::CoreAttn];
+        if training.recompute != Recompute::Selective || is_core {
             other.training.recompute_modules.clear();
         }
         other.layout.chunks = other.layout.chunks.filter(|&chunks| chunks > 1);

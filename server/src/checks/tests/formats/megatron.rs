@@ -35,14 +35,6 @@ fn nemo() {
                     "activations_checkpoint_num_layers: null",
                 ],
             ),
-            (
-                "selective",
-                &[
-                    "activations_checkpoint_granularity: selective",
-                    "activations_checkpoint_method: null",
-                    "activations_checkpoint_num_layers: null",
-                ],
-            ),
             ("full 8", &["activations_checkpoint_method: block", "activations_checkpoint_num_layers: 8"]),
             ("zero 1", &["name: distributed_fused_adam"]),
             ("tp overlap", &["sequence_parallel: true", "ub_tp_comm_overlap: true"]),
@@ -65,7 +57,6 @@ fn megatron_bridge() {
             ("cp a2a", &["cp_comm_type: a2a", "context_parallel_size: 2"]),
             ("ep 2", &["expert_model_parallel_size: 2"]),
             ("sp", &["sequence_parallel: true"]),
-            ("selective", &["recompute_granularity: selective"]),
             ("full", &["recompute_granularity: full", "recompute_method: uniform", "recompute_num_layers: 1"]),
             ("full 8", &["recompute_granularity: full", "recompute_method: block", "recompute_num_layers: 8"]),
             ("zero 1", &["use_distributed_optimizer: true", "overlap_param_gather: true"]),
@@ -108,10 +99,6 @@ fn primus_with_megatron() {
             ("cp a2a", &["cp_comm_type: a2a", "context_parallel_size: 2"]),
             ("ep 2", &["expert_model_parallel_size: 2"]),
             ("none", &["recompute_granularity: null", "recompute_method: null", "recompute_num_layers: null"]),
-            (
-                "selective",
-                &["recompute_granularity: selective", "recompute_method: null", "recompute_num_layers: null"],
-            ),
             ("full", &["recompute_method: uniform", "recompute_num_layers: 1"]),
             ("full 8", &["recompute_num_layers: 8"]),
             (
@@ -152,7 +139,6 @@ fn verl_with_megatron() {
             ("layout", &["ppo_micro_batch_size_per_gpu: 1", "tensor_model_parallel_size: 1"]),
             ("cp ring", &["context_parallel_size: 2"]),
             ("ep 2", &["expert_model_parallel_size: 2"]),
-            ("selective", &["recompute_granularity: selective"]),
             ("full", &["recompute_granularity: full", "recompute_method: uniform", "recompute_num_layers: 1"]),
         ],
     );

@@ -18,10 +18,6 @@ fn changes_have_lines_in_both_sections() {
             ("ep 2", &["expert_model_parallel_size: 2"]),
             ("sp", &["sequence_parallel: true"]),
             ("none", &["recompute_granularity: null", "recompute_method: null", "recompute_num_layers: null"]),
-            (
-                "selective",
-                &["recompute_granularity: selective", "recompute_method: null", "recompute_num_layers: null"],
-            ),
             ("full 8", &["recompute_method: block", "recompute_num_layers: 8"]),
             ("zero 1", &["use_distributed_optimizer: true"]),
             (
