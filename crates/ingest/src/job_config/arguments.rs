@@ -304,9 +304,9 @@ pub(super) fn words(value: &str) -> String {
 }
 
 /// Returns the words of the commands, without comments and quotes, one list for each command. A command that a variable
-/// holds (`LAUNCHER="accelerate launch"`) counts as a command.
+/// contains (`LAUNCHER="accelerate launch"`) counts as a command.
 pub(super) fn commands(text: &str) -> Vec<Vec<String>> {
-    let plain = |word: &str| shell::held_word(word).trim_matches(['"', '\'', '\\', '(', ')', '`']).to_owned();
+    let plain = |word: &str| shell::quoted_command(word).trim_matches(['"', '\'', '\\', '(', ')', '`']).to_owned();
     let split = |line: String| without_comment(&line).split_whitespace().map(plain).collect::<Vec<_>>();
     lines(text).into_iter().map(split).filter(|words| !words.is_empty()).collect()
 }

@@ -100,7 +100,7 @@ fn arithmetic_assignment(expression: &str) -> Option<Statement> {
 
 /// Returns the first word of the text that an assignment opens with a quote: `accelerate` of `LAUNCHER="accelerate`. Other
 /// words stay as they are.
-pub(super) fn held_word(word: &str) -> &str {
+pub(super) fn quoted_command(word: &str) -> &str {
     let Some((name, value)) = word.split_once('=') else { return word };
     let Some(quote) = value.chars().next().filter(|letter| matches!(letter, '"' | '\'')) else { return word };
     // A value of a single word closes its quote. It is no command.
@@ -145,8 +145,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn assignments_hold_commands() {
-        for (word, held) in [
+    fn quoted_values_begin_with_commands() {
+        for (word, command) in [
             ("LAUNCHER=\"accelerate", "accelerate"),
             ("CMD='/opt/bin/torchrun", "/opt/bin/torchrun"),
             ("NAME=\"value\"", "NAME=\"value\""),
@@ -154,7 +154,7 @@ mod tests {
             ("--name=\"a", "--name=\"a"),
             ("plain", "plain"),
         ] {
-            assert_eq!(held_word(word), held);
+            assert_eq!(quoted_command(word), command);
         }
     }
 }

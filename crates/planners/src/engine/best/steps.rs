@@ -146,7 +146,7 @@ impl PlanSearch<'_, '_> {
     /// Returns false if the limit of steps ends the search.
     pub(super) fn run(&mut self, mut steps: &[Step], ceiling_s: f64) -> Result<bool, PlanError> {
         while !steps.is_empty() {
-            let has_plan = self.fastest.is_finite();
+            let has_plan = self.has_plan();
             let is_close = self.is_close_to_bound();
             if is_close || self.steps.is_over(has_plan) {
                 self.steps.end = Some(if is_close { EarlyEnd::Bound } else { EarlyEnd::Limit });
@@ -173,7 +173,11 @@ impl PlanSearch<'_, '_> {
 
     /// Returns whether the search ends before its next step.
     pub(super) fn is_over(&self) -> bool {
-        self.is_close_to_bound() || self.steps.is_over(self.fastest.is_finite())
+        self.is_close_to_bound() || self.steps.is_over(self.has_plan())
+    }
+
+    fn has_plan(&self) -> bool {
+        self.screened.iter().any(|candidate| candidate.time.is_ok())
     }
 
     fn is_close_to_bound(&self) -> bool {
