@@ -132,5 +132,5 @@ pub(crate) fn describe_devices(table: &[FewestDevices]) -> String {
         _ => format!("{:<20} does not fit 1,024 nodes\n", row.name),
     };
     let rows: String = table.iter().map(row).collect();
-    format!("\nfewest devices, with free layout and settings:\n{rows}")
+    format!("\nfewest devices (whole nodes, or a half, a quarter or less of one), with free layout and settings:\n{rows}")
 }

@@ -37,7 +37,7 @@ pub struct Fit {
 }
 
 /// Result of one scenario on one global batch.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct FitResult {
     /// Layout of the plan, or the layout with the smallest memory need.

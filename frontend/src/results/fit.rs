@@ -166,7 +166,7 @@ fn FewestDevicesGroup(id: Memo<Option<String>>) -> impl IntoView {
     let study = Study::<DeviceTable>::new(url, explore.scenario);
     let is_stale = Memo::new(move |_| study.is_stale());
     let note = Signal::derive(move || match study.last.get() {
-        None => "Plans the scenario on more and more nodes of every device type. This can take a while.".to_owned(),
+        None => "Plans the scenario on whole nodes and parts of a node of every device type. This can take a while.".to_owned(),
         Some(_) if is_stale.get() => {
             "The scenario has changed since; these are the devices of the earlier one.".to_owned()
         }

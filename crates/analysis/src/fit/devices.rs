@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::FitResult;
 
-/// Fewest nodes of a device type, as a power of two.
+/// Fewest devices of a type: whole nodes, or one node halved any number of times.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct FewestDevices {
@@ -15,7 +15,7 @@ pub struct FewestDevices {
     /// Devices; omitted if the model does not fit 1,024 nodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub devices: Option<u32>,
-    /// Nodes; omitted if the model does not fit 1,024 nodes.
+    /// Whole nodes; omitted for a part of a node, and if the model does not fit 1,024 nodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nodes: Option<u32>,
     /// ZeRO stage, offload and EP of the result, for example "ZeRO 3, optimizer in host memory"; omitted for ZeRO 1

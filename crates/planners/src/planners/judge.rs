@@ -49,9 +49,16 @@ impl EvaluatedPlan {
         self.planned.metrics.iteration_s
     }
 
-    /// Records the values of the free settings.
+    /// Records the values of the free settings. Layouts of modules choose their context-parallel degree themselves; if all
+    /// modules have the same, it is that of the plan.
     #[must_use]
-    pub(crate) fn with_settings(mut self, settings: PlanSettings) -> Self {
+    pub(crate) fn with_settings(mut self, mut settings: PlanSettings) -> Self {
+        let layouts = self.planned.placement.as_ref().map_or(&[][..], |placement| &placement.layouts);
+        if let Some((first, rest)) = layouts.split_first()
+            && rest.iter().all(|other| other.context == first.context)
+        {
+            settings.context_parallel = first.context;
+        }
         self.planned.settings = Some(settings);
         self
     }

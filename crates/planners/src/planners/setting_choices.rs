@@ -6,6 +6,8 @@ use std::ops::RangeInclusive;
 
 /// Minimum tokens per device of a context-parallel group. Shorter shares are dominated by the exchange.
 const MIN_CONTEXT_TOKENS: u32 = 1024;
+/// The same with more devices than sequences in a batch: shorter shares are then the only use of some devices.
+const MIN_CONTEXT_TOKENS_OF_FEW: u32 = 128;
 /// Maximum context-parallel degree.
 const MAX_CONTEXT: u32 = 64;
 /// Maximum expert-parallel degree.
@@ -21,7 +23,9 @@ pub(crate) fn contexts(scenario: &Scenario) -> Vec<(u32, ContextExchange)> {
     }
     let devices = scenario.cluster.devices();
     let length = scenario.workload.context_length;
-    let is_possible = |degree: &u32| devices.is_multiple_of(*degree) && length / degree >= MIN_CONTEXT_TOKENS;
+    let has_few_sequences = scenario.workload.global_batch < devices;
+    let min_tokens = if has_few_sequences { MIN_CONTEXT_TOKENS_OF_FEW } else { MIN_CONTEXT_TOKENS };
+    let is_possible = |degree: &u32| devices.is_multiple_of(*degree) && length / degree >= min_tokens;
     let mut contexts = vec![(1, own.1)];
     for degree in (1..=MAX_CONTEXT.ilog2()).map(|power| 1 << power).take_while(is_possible) {
         contexts.push((degree, ContextExchange::Ring));

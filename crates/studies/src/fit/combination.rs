@@ -30,22 +30,23 @@ pub(super) struct Combining<'a> {
 type Combined = (Vec<u32>, FitResult);
 
 impl Combining<'_> {
-    /// Returns the fastest combination of two or more changes. One that is at risk of running out of memory is returned
-    /// only if no other one exists.
+    /// Returns the fastest combination of two or more changes, if no single change is faster. One that is at risk of running
+    /// out of memory is worse than one that is not.
     pub(super) fn best(&self, base_s: Option<f64>) -> Result<Option<Combination>, AnalysisError> {
         let starts = self.candidates.len().min(STARTS);
         let found = side_by_side(self.watch.workers, starts, |start| self.starting_at(start));
+        let key = |result: &FitResult| (self.risk.of(result) > RISK, result.iteration_s.unwrap_or(f64::INFINITY));
         let mut best: Option<Combined> = None;
         for combined in found {
             let Some(combined) = combined?.filter(|(indices, _)| indices.len() > 1) else { continue };
-            let key =
-                |(_, result): &Combined| (self.risk.of(result) > RISK, result.iteration_s.unwrap_or(f64::INFINITY));
-            let ((is_risky, seconds), other) = (key(&combined), best.as_ref().map(key));
-            if other.is_none_or(|(other_risky, other_s)| (is_risky, seconds) < (other_risky, other_s)) {
+            if best.as_ref().is_none_or(|(_, best)| key(&combined.1) < key(best)) {
                 best = Some(combined);
             }
         }
-        Ok(best.map(|(mut changes, result)| {
+        let is_fastest = |(_, combined): &Combined| {
+            self.candidates.iter().all(|(_, change)| key(combined) < key(&change.result))
+        };
+        Ok(best.filter(is_fastest).map(|(mut changes, result)| {
             changes.sort_unstable();
             let difference_s = result.iteration_s.zip(base_s).map(|(seconds, base)| seconds - base);
             Combination { changes, result, difference_s }

@@ -10,18 +10,23 @@ use crate::results::ranking;
 pub(super) fn note(table: &DeviceTable) -> String {
     let partial =
         if table.is_partial { " The server's time limit was reached before all types were searched." } else { "" };
-    format!("1F1B with free layout, and ZeRO 3 or offload where needed; nodes are doubled until a plan fits.{partial}")
+    format!("1F1B with free layout, and ZeRO 3 or offload where needed; whole nodes up to 1,024, or a half, a quarter or less of one node.{partial}")
 }
 
 fn row(row: &FewestDevices) -> impl IntoView + use<> {
     let FewestDevices { name, devices, nodes, settings, result, .. } = row;
-    let cells = match (devices, nodes, result.iteration_s) {
-        (Some(devices), Some(nodes), Some(seconds)) => {
+    let cells = match (devices, result.iteration_s) {
+        (Some(devices), Some(seconds)) => {
+            let nodes = match nodes {
+                None => "part of a node".to_owned(),
+                Some(1) => "1 node".to_owned(),
+                Some(nodes) => format!("{} nodes", format::count((*nodes).into())),
+            };
             let layout = result.layout.as_ref().map(ranking::degrees);
             view! {
                 <td data-value=devices.to_string()>
                     {format::count((*devices).into())}
-                    <small class="below">{if *nodes == 1 { "1 node".to_owned() } else { format!("{} nodes", format::count((*nodes).into())) }}</small>
+                    <small class="below">{nodes}</small>
                 </td>
                 <td>{format::seconds(seconds)}</td>
                 <td>{result.peak_gib.map(format::gib)}</td>

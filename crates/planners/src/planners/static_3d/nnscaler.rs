@@ -79,7 +79,7 @@ fn recomputing(
         sized.partition.stages.iter().map(|stage| stage.iter().map(|range| range.len() as u16).sum()).collect();
     let mut mixes: Vec<StrategyMix> = layers.iter().map(|&layers| StrategyMix([layers, 0, 0, 0])).collect();
     let limit = batch.scenario.memory_limit();
-    let microbatches = (batch.loads.len() / layout.data as usize).max(1);
+    let microbatches = batch.loads.len().div_ceil(layout.data as usize).max(1);
     // Stages above the limit recompute more layers, until all fit.
     loop {
         let costs = costs(table, (&sized.partition, layout), &mixes);
@@ -148,7 +148,7 @@ fn within_memory(batch: &Microbatches<'_>, table: &LayerTable<'_>, layout: Layou
     let activations = sums(&|layer| maximum(layer, &costs.activation));
     let transient: Vec<u64> = layers().map(|layer| maximum(layer, &costs.transient).get()).collect();
     let limit = batch.scenario.memory_limit().get();
-    let microbatches = (batch.loads.len() / layout.data as usize).max(1);
+    let microbatches = batch.loads.len().div_ceil(layout.data as usize).max(1);
     let fits = |stage: usize, layer_range: std::ops::Range<usize>| {
         let depth = ranks.saturating_sub(stage).clamp(1, microbatches) as u64;
         let range_sum = |sums: &[u64]| sums[layer_range.end] - sums[layer_range.start];
