@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use api::check::RISK;
 use planner::certainty::memory_certainty;
-use planner::fit::{Change, FewestDevices, Fit, fewest_devices, fit_reported};
+use planner::fit::{Change, Combination, FewestDevices, Fit, FitResult, fewest_devices, fit_reported};
 use planner::host::NeverCancelled;
 use serde::Serialize;
 
@@ -59,12 +59,14 @@ pub fn run(arguments: &FitArguments) -> anyhow::Result<ExitCode> {
 }
 
 fn describe(fit: &Fit, device_gib: f64) -> String {
-    let is_at_risk = |peak: f64| memory_certainty(peak, device_gib).probability_out_of_memory > RISK;
+    let is_at_risk = |result: &FitResult| {
+        result.peak_gib.is_some_and(|peak| memory_certainty(peak, device_gib).probability_out_of_memory > RISK)
+    };
     let planner = fit.planner.title_with(fit.base.layout.map_or(0, |layout| layout.pipeline));
     let mut lines = vec![match (&fit.base.iteration_s, &fit.base.binding) {
         (Some(seconds), _) => format!(
             "{}: {:.1} of {:.1} GiB, {seconds:.3} s per iteration ({planner})",
-            if fit.base.peak_gib.is_some_and(is_at_risk) { "at risk" } else { "fits" },
+            if is_at_risk(&fit.base) { "at risk" } else { "fits" },
             fit.base.peak_gib.unwrap_or(0.0),
             fit.limit_gib
         ),
@@ -79,7 +81,13 @@ fn describe(fit: &Fit, device_gib: f64) -> String {
         lines.push(format!("none of {} changes would {purpose}", fit.simulated));
     } else {
         lines.push(format!("changes that {purpose}, of {} simulated:", fit.simulated));
-        lines.extend(fit.changes.iter().map(describe_change));
+        lines.extend(fit.changes.iter().map(|change| describe_change(change, is_at_risk(&change.result))));
+    }
+    if let Some(Combination { changes, result, difference_s }) = &fit.combination {
+        let titles = changes.iter().filter_map(|&index| fit.changes.get(index as usize));
+        let titles: Vec<&str> = titles.map(|change| change.title.as_str()).collect();
+        lines.push("together:".to_owned());
+        lines.push(figures(result, *difference_s, is_at_risk(result)) + &titles.join(" and "));
     }
     lines.join("\n") + "\n"
 }
@@ -108,17 +116,19 @@ pub(crate) fn memory_table(fit: &Fit) -> Vec<String> {
     lines
 }
 
-fn describe_change(change: &Change) -> String {
-    let seconds = change.result.iteration_s.unwrap_or(0.0);
-    let difference = change.difference_s.map(|difference| format!(" ({difference:+.3} s)")).unwrap_or_default();
+fn describe_change(change: &Change, is_at_risk: bool) -> String {
     let fields =
         change.fields.iter().map(|field| format!("{} = {}", field_names::in_scenario(&field.pointer), field.value));
-    format!(
-        "{seconds:>9.3} s{difference}  {:>6.1} GiB  {}  [{}]",
-        change.result.peak_gib.unwrap_or(0.0),
-        change.title,
-        fields.collect::<Vec<_>>().join(", ")
-    )
+    let fields = fields.collect::<Vec<_>>().join(", ");
+    format!("{}{}  [{fields}]", figures(&change.result, change.difference_s, is_at_risk), change.title)
+}
+
+/// Returns time, memory and risk of a change, before its title.
+fn figures(result: &FitResult, difference_s: Option<f64>, is_at_risk: bool) -> String {
+    let seconds = result.iteration_s.unwrap_or(0.0);
+    let difference = difference_s.map(|difference| format!(" ({difference:+.3} s)")).unwrap_or_default();
+    let risk = if is_at_risk { "at risk  " } else { "" };
+    format!("{seconds:>9.3} s{difference}  {:>6.1} GiB  {risk}", result.peak_gib.unwrap_or(0.0))
 }
 
 /// Returns the table of the fewest devices as text.
@@ -132,5 +142,7 @@ pub(crate) fn describe_devices(table: &[FewestDevices]) -> String {
         _ => format!("{:<20} does not fit 1,024 nodes\n", row.name),
     };
     let rows: String = table.iter().map(row).collect();
-    format!("\nfewest devices (whole nodes, or a half, a quarter or less of one), with free layout and settings:\n{rows}")
+    format!(
+        "\nfewest devices (whole nodes, or a half, a quarter or less of one), with free layout and settings:\n{rows}"
+    )
 }

@@ -15,19 +15,19 @@ use utoipa::{OpenApi, PartialSchema, ToSchema};
     ),
     tags(
         (name = "datasets", description = "Length files"),
-        (name = "scenarios", description = "Questions, immutable and addressed by content"),
+        (name = "scenarios", description = "Scenarios, immutable and addressed by content"),
         (name = "checks", description = "Checks of training configurations: fit, time, and what to change"),
         (name = "jobs", description = "Planning"),
-        (name = "outcomes", description = "Answers, keyed by scenario and engine"),
-        (name = "runs", description = "Observed training jobs: their logs as they grow, and what is read from them"),
-        (name = "studies", description = "What lies behind a plan, computed while you wait"),
+        (name = "outcomes", description = "Results of planning, by scenario and engine version"),
+        (name = "runs", description = "Observed training jobs: live logs and the values read from them"),
+        (name = "studies", description = "Analyses of a scenario, computed on request"),
         (name = "sweeps", description = "Grids of scenarios, planned point by point"),
-        (name = "schedules", description = "Schedules by themselves, with no model"),
-        (name = "traces", description = "What observed jobs ran, from when to when, and beside a plan"),
-        (name = "catalogue", description = "What pickers offer"),
-        (name = "accuracy", description = "Predictions against published measurements, and papers beside our plans"),
-        (name = "access", description = "Sessions, tokens with roles, and who changed what"),
-        (name = "server", description = "The server itself"),
+        (name = "schedules", description = "Pipeline schedules without a model"),
+        (name = "traces", description = "Profiler traces of observed jobs, and comparisons with plans"),
+        (name = "catalogue", description = "Presets and examples"),
+        (name = "accuracy", description = "Predictions compared with published measurements, and published figures compared with plans"),
+        (name = "access", description = "Sessions, tokens with roles, and the list of changes"),
+        (name = "server", description = "Health and metrics of the server"),
     )
 )]
 struct Front;
@@ -68,13 +68,13 @@ fn everywhere(operation: &mut Operation, is_change: bool) {
     };
     add("401", "A token is needed");
     add("403", "The request comes from another site, or the role of the token is too small");
-    add("421", "The server has another name");
-    add("429", "Too many wrong tokens come from the address");
-    add("500", "A fault of ours");
+    add("421", "The request names another host");
+    add("429", "Too many wrong tokens from this address");
+    add("500", "Internal error");
     add("503", "The database is busy");
     if is_change {
-        add("408", "The body came too slowly");
-        add("507", "The server's disk is full, or it holds as much as it may");
+        add("408", "The body arrived too slowly");
+        add("507", "The server's disk is full, or its storage limit is reached");
     }
     for (status, response) in responses {
         let RefOr::T(response) = response else { continue };

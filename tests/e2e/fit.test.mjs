@@ -66,7 +66,7 @@ async function waitForStale(page, expected) {
 test("a scenario fits after the first change is applied, and undo restores the list of changes", async () => {
   const page = await fixture.open();
   await openScenario(page, { recompute: "none" }, ["infeasible"]);
-  assert.equal(await panel(page).getByRole("heading").first().innerText(), "What makes it fit");
+  assert.equal(await panel(page).getByRole("heading").first().innerText(), "Changes that make it fit");
   assert.equal(await rows(page).count(), 0, "no change is simulated before the request");
   await findButton(page).focus();
   await page.keyboard.press("Enter");
@@ -87,7 +87,7 @@ test("a scenario fits after the first change is applied, and undo restores the l
   await waitForPlanning(page, ["done"]);
   const { "1f1b": plan } = await readRanking(page);
   assert.equal(Number(plan.iteration_s), found[0].seconds, "the time equals the prediction");
-  assert.equal(await panel(page).getByRole("heading").first().innerText(), "What wins most");
+  assert.equal(await panel(page).getByRole("heading").first().innerText(), "Changes that save time");
   await waitForStale(page, true);
   assert.match(await statusNote(page).innerText(), /^Applied: .*The scenario has changed since/);
   assert.equal(await rows(page).first().getByRole("button").getAttribute("aria-disabled"), "true");
@@ -105,7 +105,7 @@ test("a scenario fits after the first change is applied, and undo restores the l
 test("a scenario that fits lists the changes that save most time, on a narrow dark page", async () => {
   const page = await fixture.open({ scheme: "dark", width: 390, height: 844 });
   await openScenario(page, { recompute: "full" }, ["done"]);
-  assert.equal(await panel(page).getByRole("heading").first().innerText(), "What wins most");
+  assert.equal(await panel(page).getByRole("heading").first().innerText(), "Changes that save time");
   const { "1f1b": now } = await readRanking(page);
   await findButton(page).click();
   const found = await readChanges(page);

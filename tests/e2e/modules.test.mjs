@@ -70,7 +70,7 @@ test("adaptive correction is simulated and is disabled if it saves no time", asy
   await slow.fill("101");
   await card.getByText("out of range: 0 to 100").waitFor();
   assert.equal(await slow.getAttribute("aria-invalid"), "true");
-  await card.getByRole("button", { name: "As at first" }).click();
+  await card.getByRole("button", { name: "Reset" }).click();
   await card.getByText("out of range").waitFor({ state: "detached" });
   await card.getByText(/slow: an item of them takes/).waitFor(STUDY_TIMEOUT);
   expectNoFaults(page);

@@ -156,7 +156,7 @@ test("a deadlock is shown as a cycle of waiting cells", async () => {
   await waitForAnswer(page);
   const cycle = page.getByTestId("deadlock");
   const text = await cycle.innerText();
-  assert.match(text, /B1 0B0 waits for D2 1B0, which stands behind C2 1F1/);
+  assert.match(text, /B1 0B0 waits for D2 1B0, which comes after C2 1F1/);
   const grid = page.getByTestId("csv-grid");
   assert.equal(await grid.locator("td.waits").count(), 2);
   await cycle.getByRole("button", { name: "C2" }).first().click();

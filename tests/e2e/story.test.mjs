@@ -191,7 +191,7 @@ test("PipeWeaver plans without a search while the number of images changes, and 
   await waitForPlanning(page);
   const pointer = "/workload/samples/images/max";
   await reveal(page, pointer);
-  const sketched = page.getByTestId("ranking").getByText("sketch, its search follows");
+  const sketched = page.getByTestId("ranking").getByText("sketch; the search follows");
   assert.equal(await sketched.count(), 0);
   const before = await readWindow(gantt(page, "pipeweaver"));
   // Changes the slider every 150 ms: down to ten images, then up again.
@@ -205,7 +205,7 @@ test("PipeWeaver plans without a search while the number of images changes, and 
   });
   const seen = await page.waitForFunction(() => {
     const rows = [...document.querySelectorAll('[data-testid="ranking"] tr[data-planner]')];
-    const sketches = rows.filter((row) => row.querySelector('[data-metric="layout"]')?.dataset.value.endsWith("sketch, its search follows"));
+    const sketches = rows.filter((row) => row.querySelector('[data-metric="layout"]')?.dataset.value.endsWith("sketch; the search follows"));
     if (!sketches.length) return null;
     clearInterval(window.hand);
     const chart = document.querySelector('[data-testid="gantt-pipeweaver"]').dataset;

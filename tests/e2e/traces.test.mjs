@@ -108,7 +108,7 @@ test("a click selects a slice, and a click on a heading folds its process", asyn
   await canvas().focus();
   for (let press = 0; press < 10; press += 1) await page.keyboard.press("w");
   await waitForWindow(({ slices }) => slices > 0 && slices < 300, "W zooms in");
-  await page.getByText("Every slice in view is drawn by itself.").waitFor();
+  await page.getByText("Every slice in view is drawn.").waitFor();
   const box = await canvas().boundingBox();
   let found = false;
   for (let y = 24; y < 120 && !found; y += 8) {
@@ -119,7 +119,7 @@ test("a click selects a slice, and a click on a heading folds its process", asyn
     }
   }
   assert.ok(found, "a slice is under the pointer");
-  await page.getByTestId("trace-selection").getByText(/Lasts/).waitFor();
+  await page.getByTestId("trace-selection").getByText(/Duration/).waitFor();
   await page.keyboard.press("f");
   await waitForWindow(({ slices }) => slices === 6000, "all slices are painted");
   await page.mouse.click(box.x + 60, box.y + 8);

@@ -16,7 +16,7 @@ impl Workspace {
     /// share a target folder.
     pub(crate) fn find() -> Result<Self> {
         let root = match std::env::var_os("CARGO_MANIFEST_DIR") {
-            Some(xtask) => Path::new(&xtask).parent().context("xtask stands in no workspace")?.to_owned(),
+            Some(xtask) => Path::new(&xtask).parent().context("xtask is in no workspace")?.to_owned(),
             None => above(&std::env::current_dir().context("the current folder is gone")?)?,
         };
         let target =

@@ -166,7 +166,7 @@ pub fn import_with(bytes: &[u8], limits: &Limits, table: Option<&LogTable>) -> R
     if log.points.len() > limits.points {
         log.points.truncate(limits.points);
         log.report.points = limits.points as u64;
-        log.report.assume("there are more points than are kept; the rest of the file is not read");
+        log.report.assume("there are more points than can be stored; the rest of the file is not read");
     }
     Ok(log)
 }

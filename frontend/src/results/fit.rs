@@ -19,8 +19,8 @@ use crate::explore::{Explore, PlanState, use_explore};
 use crate::{format, pointer};
 use study::{Study, StudyControls};
 
-const MAKES_IT_FIT: &str = "What makes it fit";
-const WINS_MOST: &str = "What wins most";
+const MAKES_IT_FIT: &str = "Changes that make it fit";
+const SAVES_TIME: &str = "Changes that save time";
 const FIND: &str = "Find changes";
 const OUTDATED: &str = "The scenario has changed since; these are the changes of the earlier one.";
 
@@ -124,7 +124,7 @@ pub(super) fn FitPanel() -> impl IntoView {
     view! {
         <section class="card fit" data-testid="card-fit">
             <header class="card-title">
-                <h2>{move || if fits.get() { WINS_MOST } else { MAKES_IT_FIT }}</h2>
+                <h2>{move || if fits.get() { SAVES_TIME } else { MAKES_IT_FIT }}</h2>
                 <Show when=move || choices.with(|choices| choices.len() > 1)>
                     <PlannerSelect choices=choices planner=planner picked=picked />
                 </Show>
@@ -166,7 +166,8 @@ fn FewestDevicesGroup(id: Memo<Option<String>>) -> impl IntoView {
     let study = Study::<DeviceTable>::new(url, explore.scenario);
     let is_stale = Memo::new(move |_| study.is_stale());
     let note = Signal::derive(move || match study.last.get() {
-        None => "Plans the scenario on whole nodes and parts of a node of every device type. This can take a while.".to_owned(),
+        None => "Plans the scenario on whole nodes and parts of a node of every device type. This can take a while."
+            .to_owned(),
         Some(_) if is_stale.get() => {
             "The scenario has changed since; these are the devices of the earlier one.".to_owned()
         }

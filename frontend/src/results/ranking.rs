@@ -125,7 +125,7 @@ pub(crate) const COLUMNS: [(&str, &str, &str); 10] = [
 ];
 
 /// Suffix for a preliminary plan without search. It is sent while the user waits.
-const SKETCH: &str = " · sketch, its search follows";
+const SKETCH: &str = " · sketch; the search follows";
 
 /// Returns the baseline: the chosen planner if it has a plan, otherwise 1F1B, otherwise the
 /// slowest.

@@ -53,7 +53,7 @@ fn WaitCycle(waits: Vec<CellWait>, on_cell: Option<Callback<CellPosition>>) -> i
         view! {
             <li>
                 {cell_link(on_cell, wait.at, wait.cell)}" "<code>{wait.action}</code>" waits for "
-                {cell_link(on_cell, wait.needs_at, wait.needs_cell)}" "<code>{wait.needs}</code>", which stands behind "
+                {cell_link(on_cell, wait.needs_at, wait.needs_cell)}" "<code>{wait.needs}</code>", which comes after "
                 {cell_link(on_cell, at, cell)}" "<code>{action}</code>
             </li>
         }

@@ -42,9 +42,9 @@ fn ActiveTimeTable(ranks: Vec<TimeBreakdown>) -> impl IntoView {
     let from_actions = ranks.iter().any(|rank| rank.source == BreakdownSource::Actions);
     let rows = ranks.into_iter().map(|active_time| view! { <ActiveTimeRow active_time=active_time /> }).collect_view();
     let source = if from_actions {
-        "Added up from the annotated actions of the schedule; exposed is communication while nothing computes."
+        "Sum of the annotated actions of the schedule; exposed is communication while nothing computes."
     } else {
-        "Added up from the kernels of each device; exposed is communication while no kernel computes."
+        "Sum of the kernels of each device; exposed is communication while no kernel computes."
     };
     view! {
         <p class="hint">{source}</p>

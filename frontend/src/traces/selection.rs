@@ -69,7 +69,7 @@ pub(super) fn SelectionPanel(chart: TraceChart) -> impl IntoView {
 fn Rows(detail: SliceDetail) -> impl IntoView {
     let mut rows = vec![
         ("Starts".to_owned(), time_text::duration(detail.start_ns as f64)),
-        ("Lasts".to_owned(), format!("{} ns", format::count(detail.duration_ns))),
+        ("Duration".to_owned(), format!("{} ns", format::count(detail.duration_ns))),
     ];
     if let Some(bytes) = detail.bytes {
         rows.push(("Bytes".to_owned(), format::count(bytes)));

@@ -84,7 +84,7 @@ pub(crate) fn Viewer(detail: Arc<TraceDetail>) -> impl IntoView {
 fn level(chart: TraceChart) -> String {
     chart.view.with(|view| match view {
         None => "Loading…".to_owned(),
-        Some(view) if view.merged_ns == 0 => "Every slice in view is drawn by itself.".to_owned(),
+        Some(view) if view.merged_ns == 0 => "Every slice in view is drawn.".to_owned(),
         Some(view) => {
             let width = time_text::duration(view.merged_ns as f64);
             format!("Slices shorter than {width} are drawn together with their neighbours; none is left out.")

@@ -37,7 +37,7 @@ const MEASURED: &str =
         (status = 400, description = "The body is not JSON of this form"),
         (status = 413, description = "More than 1 MiB of text, or more than 5,000 keys"),
         (status = 422, description = "An unknown format, a value that cannot be used, contradictory values, or a job that exceeds the limits"),
-        (status = 503, description = "Too many studies are under way; try again after a while"),
+        (status = 503, description = "Too many studies are running; try again later"),
     )
 )]
 pub(crate) async fn check(
@@ -69,7 +69,7 @@ pub(crate) async fn check(
         (status = 400, description = "The body is not JSON of this form"),
         (status = 413, description = "More than 1 MiB of text, or more than 5,000 keys"),
         (status = 422, description = "An unknown format, a value that cannot be used, contradictory values, or a job that exceeds the limits"),
-        (status = 503, description = "Too many studies are under way; try again after a while"),
+        (status = 503, description = "Too many studies are running; try again later"),
     )
 )]
 pub(crate) async fn changes(
@@ -103,7 +103,7 @@ pub(crate) async fn changes(
         (status = 400, description = "The body is not JSON of this form"),
         (status = 413, description = "More than 1 MiB of text, or more than 5,000 keys"),
         (status = 422, description = "An unknown format, a value that cannot be used, contradictory values, or a job that does not fit"),
-        (status = 503, description = "Too many studies are under way; try again after a while"),
+        (status = 503, description = "Too many studies are running; try again later"),
     )
 )]
 pub(crate) async fn slowness(
@@ -145,7 +145,7 @@ pub(crate) async fn slowness(
         (status = 400, description = "The body is not JSON of this form"),
         (status = 413, description = "More than 1 MiB of configuration, or more than 5,000 keys"),
         (status = 422, description = "An unknown format, a log without steps or of more than 8 MiB, contradictory values, or a job that does not fit"),
-        (status = 503, description = "Too many studies are under way; try again after a while"),
+        (status = 503, description = "Too many studies are running; try again later"),
     )
 )]
 pub(crate) async fn log(

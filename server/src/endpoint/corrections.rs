@@ -25,14 +25,14 @@ use crate::turns::Claimant;
     params(("run" = String, Path, description = "Identifier"), CorrectionQuery),
     responses(
         (status = 201, body = Corrected, description = "Stored, attached and being planned"),
-        (status = 200, body = Corrected, description = "The corrected scenario was stored already; it is attached now"),
+        (status = 200, body = Corrected, description = "The corrected scenario was already stored; it is attached now"),
         (status = 400, description = "The query is malformed"),
         (status = 404, description = "Unknown run or planner"),
         (status = 409, description = "The scenario is not planned yet"),
         (status = 410, description = "The run or its scenario was deleted"),
         (status = 422, description = "No scenario, no plan, nothing to correct, or the corrected scenario is not valid"),
         (status = 503, description = "The queue is full; the scenario is attached, plan it later"),
-        (status = 507, description = "There is no room for another draft"),
+        (status = 507, description = "The limit of drafts is reached"),
     )
 )]
 pub(crate) async fn correction(

@@ -20,7 +20,7 @@ use crate::store::DATASETS;
 /// `samples` and `size`.
 #[utoipa::path(
     get, path = "/api/v1/datasets", tag = "datasets", params(ListQuery),
-    responses((status = 200, body = DatasetList), (status = 400, description = "A wrong query"))
+    responses((status = 200, body = DatasetList), (status = 400, description = "The query is malformed"))
 )]
 pub(crate) async fn list(
     State(app): Shared,
@@ -46,10 +46,10 @@ pub(crate) async fn get(State(app): Shared, Path(id): Path<String>) -> Result<Js
     patch, path = "/api/v1/datasets/{id}", tag = "datasets", request_body = Annotations,
     params(("id" = String, Path, description = "Content address")),
     responses(
-        (status = 200, body = DatasetSummary), (status = 400, description = "The body is not such a document"),
+        (status = 200, body = DatasetSummary), (status = 400, description = "The body is not a document of this form"),
         (status = 404, description = "Unknown"), (status = 410, description = "Deleted"),
         (status = 413, description = "The body is too large"),
-        (status = 422, description = "Fields are wrong; every one is named"),
+        (status = 422, description = "Invalid fields; all of them are listed"),
     )
 )]
 pub(crate) async fn change(
@@ -68,7 +68,7 @@ pub(crate) async fn change(
     post, path = "/api/v1/datasets/{id}/restore", tag = "datasets", params(("id" = String, Path, description = "Content address")),
     responses(
         (status = 200, body = DatasetSummary), (status = 404, description = "Unknown"),
-        (status = 410, description = "Deleted longer ago than it is kept"),
+        (status = 410, description = "Deleted, and the retention period is over"),
     )
 )]
 pub(crate) async fn restore(State(app): Shared, Path(id): Path<String>) -> Result<Json<DatasetSummary>, ApiError> {
@@ -81,7 +81,7 @@ pub(crate) async fn restore(State(app): Shared, Path(id): Path<String>) -> Resul
 /// requires restoring the dataset.
 #[utoipa::path(
     delete, path = "/api/v1/datasets/{id}", tag = "datasets", params(("id" = String, Path, description = "Content address")),
-    responses((status = 204, description = "Deleted"), (status = 404, description = "Unknown"), (status = 410, description = "Deleted before"))
+    responses((status = 204, description = "Deleted"), (status = 404, description = "Unknown"), (status = 410, description = "Already deleted"))
 )]
 pub(crate) async fn delete(State(app): Shared, Path(id): Path<String>) -> Result<Deleted, ApiError> {
     app.store.writer().delete_dataset(&id, app.clock.now()).await?;

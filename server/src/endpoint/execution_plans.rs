@@ -75,11 +75,11 @@ const NO_DELAY: f64 = 1.001;
     ),
     responses(
         (status = 200, body = ExecutionPlanView),
-        (status = 300, description = "The prefix is ambiguous; the candidates are named"),
+        (status = 300, description = "The prefix is ambiguous; the candidates are listed"),
         (status = 400, description = "Too short, or not an identifier, iteration or query"),
         (status = 404, description = "Unknown, not planned yet, no plan of that planner, or no such rank"),
         (status = 410, description = "Deleted"),
-        (status = 422, description = "The ranks of the plan work in groups and hand nothing to each other"),
+        (status = 422, description = "The ranks of the plan work in groups without a pipeline"),
     )
 )]
 pub(crate) async fn rank_plan(
@@ -123,11 +123,11 @@ pub(crate) async fn rank_plan(
             (String = "text/csv"),
             (ExecutionPlan = "application/json"),
         )),
-        (status = 300, description = "The prefix is ambiguous; the candidates are named"),
+        (status = 300, description = "The prefix is ambiguous; the candidates are listed"),
         (status = 400, description = "Too short, or not an identifier, iteration or query"),
         (status = 404, description = "Unknown, not planned yet, or no plan of that planner"),
         (status = 410, description = "Deleted"),
-        (status = 422, description = "The ranks of the plan work in groups and hand nothing to each other"),
+        (status = 422, description = "The ranks of the plan work in groups without a pipeline"),
     )
 )]
 pub(crate) async fn file(

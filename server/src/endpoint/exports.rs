@@ -34,7 +34,7 @@ fn file(name: &str, media_type: &'static str, body: String) -> Response {
     ),
     responses(
         (status = 200, body = String, content_type = "application/json", description = "The trace, as an attachment"),
-        (status = 300, description = "The prefix is ambiguous; the candidates are named"),
+        (status = 300, description = "The prefix is ambiguous; the candidates are listed"),
         (status = 400, description = "Too short, or not an identifier or iteration"),
         (status = 404, description = "Unknown, not planned yet, or no plan of that planner"),
         (status = 410, description = "Deleted"),
@@ -59,11 +59,11 @@ pub(crate) async fn trace(
     ),
     responses(
         (status = 200, body = String, content_type = "text/x-shellscript", description = "The arguments, as an attachment"),
-        (status = 300, description = "The prefix is ambiguous; the candidates are named"),
+        (status = 300, description = "The prefix is ambiguous; the candidates are listed"),
         (status = 400, description = "Too short, or not an identifier"),
         (status = 404, description = "Unknown, not planned yet, or no plan of that planner"),
         (status = 410, description = "Deleted"),
-        (status = 422, description = "Megatron-LM has no such schedule, or the model more than one module"),
+        (status = 422, description = "Megatron-LM has no such schedule, or the model has more than one module"),
     )
 )]
 pub(crate) async fn megatron_arguments(
@@ -88,11 +88,11 @@ pub(crate) async fn megatron_arguments(
     ),
     responses(
         (status = 200, body = String, content_type = "application/toml", description = "The sections, as an attachment"),
-        (status = 300, description = "The prefix is ambiguous; the candidates are named"),
+        (status = 300, description = "The prefix is ambiguous; the candidates are listed"),
         (status = 400, description = "Too short, or not an identifier"),
         (status = 404, description = "Unknown, not planned yet, or no plan of that planner"),
         (status = 410, description = "Deleted"),
-        (status = 422, description = "torch has no such schedule, or the model more than one module"),
+        (status = 422, description = "torch has no such schedule, or the model has more than one module"),
     )
 )]
 pub(crate) async fn torchtitan_job(
@@ -136,7 +136,7 @@ async fn stored_plan(app: &App, id: &str, planner: &str) -> Result<StoredPlan, A
     params(("id" = String, Path, description = "Identifier, or unique prefix of at least ten characters")),
     responses(
         (status = 200, body = String, content_type = "text/csv", description = "The table, as an attachment"),
-        (status = 300, description = "The prefix is ambiguous; the candidates are named"),
+        (status = 300, description = "The prefix is ambiguous; the candidates are listed"),
         (status = 400, description = "Too short, or not an identifier"),
         (status = 404, description = "Unknown, or not planned yet"),
         (status = 410, description = "Deleted"),

@@ -19,7 +19,7 @@ pub(crate) struct Health {
 }
 
 /// Returns version and liveness. A server that fails this check must be restarted.
-#[utoipa::path(get, path = "/api/v1/health", tag = "server", responses((status = 200, body = Health), (status = 503, description = "The database does not answer, or its file was emptied")))]
+#[utoipa::path(get, path = "/api/v1/health", tag = "server", responses((status = 200, body = Health), (status = 503, description = "The database does not respond, or its file is empty")))]
 pub(crate) async fn health(State(app): Shared) -> Result<Json<Health>, ApiError> {
     // A deleted or moved file is still readable, and the operator can move it back. A truncated
     // file must be restored.
@@ -51,7 +51,7 @@ pub(crate) struct Readiness {
 /// help, and it loses a database whose file was deleted.
 #[utoipa::path(
     get, path = "/api/v1/ready", tag = "server",
-    responses((status = 200, body = Readiness), (status = 503, description = "New content is not taken; what is wrong is named"))
+    responses((status = 200, body = Readiness), (status = 503, description = "New content is refused; the reason is stated"))
 )]
 pub(crate) async fn ready(State(app): Shared) -> Result<Json<Readiness>, ApiError> {
     let reader = app.store.reader();

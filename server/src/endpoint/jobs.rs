@@ -21,7 +21,7 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// Returns a planning job.
 #[utoipa::path(
     get, path = "/api/v1/jobs/{id}", tag = "jobs", params(("id" = String, Path, description = "Identifier of the job")),
-    responses((status = 200, body = Job), (status = 404, description = "Unknown, or finished a while ago"))
+    responses((status = 200, body = Job), (status = 404, description = "Unknown, or finished some time ago"))
 )]
 pub(crate) async fn get(State(app): Shared, Path(id): Path<String>) -> Result<Json<Job>, ApiError> {
     app.jobs.job(&id).map(Json).ok_or(ApiError::NoSuchJob(id))
@@ -33,7 +33,7 @@ pub(crate) async fn get(State(app): Shared, Path(id): Path<String>) -> Result<Js
     get, path = "/api/v1/jobs/{id}/events", tag = "jobs", params(("id" = String, Path, description = "Identifier of the job")),
     responses(
         (status = 200, body = Job, content_type = "text/event-stream", description = "The current state of the job, then every change"),
-        (status = 404, description = "Unknown, or finished a while ago"),
+        (status = 404, description = "Unknown, or finished some time ago"),
     )
 )]
 pub(crate) async fn events(
@@ -61,7 +61,7 @@ pub(crate) async fn events(
 /// Cancels a planning job. A finished job does not change.
 #[utoipa::path(
     delete, path = "/api/v1/jobs/{id}", tag = "jobs", params(("id" = String, Path, description = "Identifier of the job")),
-    responses((status = 200, body = Job, description = "The current state of the job; a running job ends soon"), (status = 404, description = "Unknown, or finished a while ago"))
+    responses((status = 200, body = Job, description = "The current state of the job; a running job ends soon"), (status = 404, description = "Unknown, or finished some time ago"))
 )]
 pub(crate) async fn cancel(State(app): Shared, Path(id): Path<String>) -> Result<Json<Job>, ApiError> {
     app.jobs.cancel(&id).await?.map(Json).ok_or(ApiError::NoSuchJob(id))

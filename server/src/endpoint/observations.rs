@@ -95,13 +95,13 @@ pub(crate) async fn comparison(
     params(("run" = String, Path, description = "Identifier"), Against),
     responses(
         (status = 201, body = Profile, description = "Stored"),
-        (status = 200, body = Profile, description = "The same factors are stored already"),
+        (status = 200, body = Profile, description = "The same factors are already stored"),
         (status = 400, description = "The query is malformed"),
         (status = 404, description = "Unknown run or planner"),
         (status = 409, description = "The scenario is not planned yet"),
         (status = 410, description = "The run or its scenario was deleted"),
-        (status = 422, description = "No scenario, no plan, no steps, different jobs or layouts, or no factor that brings them together"),
-        (status = 503, description = "Too much is computed already, or planning took too long"),
+        (status = 422, description = "No scenario, no plan, no steps, different jobs or layouts, or no factor reconciles them"),
+        (status = 503, description = "Too many computations are running, or planning took too long"),
     )
 )]
 pub(crate) async fn calibration(
@@ -144,8 +144,8 @@ pub(crate) async fn calibration(
         (status = 404, description = "Unknown profile, run or planner"),
         (status = 409, description = "The run's scenario is not planned yet"),
         (status = 410, description = "Deleted"),
-        (status = 422, description = "No scenario, no plan, or nothing of the profile is for the scenario's model"),
-        (status = 503, description = "Too much is computed already, or planning took too long"),
+        (status = 422, description = "No scenario, no plan, or no part of the profile applies to the model"),
+        (status = 503, description = "Too many computations are running, or planning took too long"),
     )
 )]
 pub(crate) async fn check(

@@ -41,7 +41,7 @@ fn selected_engine(selection: EngineSelection) -> Result<Option<String>, ApiErro
     params(("id" = String, Path, description = "Identifier, or unique prefix of at least ten characters")),
     responses(
         (status = 200, body = EngineOutcomeList),
-        (status = 300, description = "The prefix is ambiguous; the candidates are named"),
+        (status = 300, description = "The prefix is ambiguous; the candidates are listed"),
         (status = 400, description = "Too short, or not an identifier"),
         (status = 404, description = "Unknown"),
         (status = 410, description = "Deleted"),
@@ -59,7 +59,7 @@ pub(crate) async fn engines(State(app): Shared, Path(id): Path<String>) -> Resul
     params(("id" = String, Path, description = "Identifier, or unique prefix of at least ten characters"), EngineQuery),
     responses(
         (status = 200, body = StoredOutcome),
-        (status = 300, description = "The prefix is ambiguous; the candidates are named"),
+        (status = 300, description = "The prefix is ambiguous; the candidates are listed"),
         (status = 400, description = "Too short, or not an identifier"),
         (status = 404, description = "Unknown, or not planned yet"),
         (status = 410, description = "Deleted"),
@@ -95,7 +95,7 @@ pub(crate) async fn outcome(
             (Timeline = "application/json"),
             (String = "application/vnd.planscope.timeline"),
         )),
-        (status = 300, description = "The prefix is ambiguous; the candidates are named"),
+        (status = 300, description = "The prefix is ambiguous; the candidates are listed"),
         (status = 400, description = "Too short, or not an identifier or iteration"),
         (status = 404, description = "Unknown, not planned yet, or no plan of that planner"),
         (status = 410, description = "Deleted"),
@@ -130,7 +130,7 @@ pub(crate) async fn timeline(
     ),
     responses(
         (status = 200, description = "The overview", content((String = "application/vnd.planscope.overview"))),
-        (status = 300, description = "The prefix is ambiguous; the candidates are named"),
+        (status = 300, description = "The prefix is ambiguous; the candidates are listed"),
         (status = 400, description = "Too short, or not an identifier or iteration"),
         (status = 404, description = "Unknown, not planned yet, or no plan of that planner"),
         (status = 410, description = "Deleted"),
@@ -157,11 +157,11 @@ pub(crate) async fn overview(
     ),
     responses(
         (status = 200, body = String, content_type = "text/csv", description = "The schedule, as an attachment"),
-        (status = 300, description = "The prefix is ambiguous; the candidates are named"),
+        (status = 300, description = "The prefix is ambiguous; the candidates are listed"),
         (status = 400, description = "Too short, or not an identifier or iteration"),
         (status = 404, description = "Unknown, not planned yet, or no plan of that planner"),
         (status = 410, description = "Deleted"),
-        (status = 422, description = "The ranks of the plan work in groups and hand nothing to each other"),
+        (status = 422, description = "The ranks of the plan work in groups without a pipeline"),
     )
 )]
 pub(crate) async fn schedule(

@@ -53,7 +53,7 @@ pub(crate) struct UploadOptions {
 /// `measurements`, `residual` and `size`.
 #[utoipa::path(
     get, path = "/api/v1/profiles", tag = "profiles", params(ListQuery),
-    responses((status = 200, body = ProfileList), (status = 400, description = "A wrong query"))
+    responses((status = 200, body = ProfileList), (status = 400, description = "The query is malformed"))
 )]
 pub(crate) async fn list(
     State(app): Shared,
@@ -81,13 +81,13 @@ pub(crate) async fn list(
     request_body(content = String, content_type = "application/octet-stream", description = "The file"),
     responses(
         (status = 201, body = Profile, description = "Fitted and stored"),
-        (status = 200, body = Profile, description = "The same measurements are stored already"),
+        (status = 200, body = Profile, description = "The same measurements are already stored"),
         (status = 400, description = "The request is malformed"),
         (status = 404, description = "Unknown scenario or profile"),
         (status = 410, description = "The scenario or profile was deleted"),
         (status = 413, description = "More than 64 MiB"),
-        (status = 422, description = "Not a profile, of another device, or nothing can be fitted"),
-        (status = 503, description = "Too much is computed already, or other files are being read; try again after a while"),
+        (status = 422, description = "Not a profile, a profile of another device, or nothing can be fitted"),
+        (status = 503, description = "Too many computations are running, or other files are being read; try again later"),
     )
 )]
 pub(crate) async fn upload(
@@ -176,10 +176,10 @@ pub(crate) async fn get(State(app): Shared, Path(id): Path<String>) -> Result<Js
     patch, path = "/api/v1/profiles/{id}", tag = "profiles", request_body = Annotations,
     params(("id" = String, Path, description = "Content address")),
     responses(
-        (status = 200, body = Profile), (status = 400, description = "The body is not such a document"),
+        (status = 200, body = Profile), (status = 400, description = "The body is not a document of this form"),
         (status = 404, description = "Unknown"), (status = 410, description = "Deleted"),
         (status = 413, description = "The body is too large"),
-        (status = 422, description = "Fields are wrong; every one is named"),
+        (status = 422, description = "Invalid fields; all of them are listed"),
     )
 )]
 pub(crate) async fn change(
@@ -199,7 +199,7 @@ pub(crate) async fn change(
     delete, path = "/api/v1/profiles/{id}", tag = "profiles", params(("id" = String, Path, description = "Content address")),
     responses(
         (status = 204, description = "Deleted"), (status = 404, description = "Unknown"),
-        (status = 410, description = "Deleted before"),
+        (status = 410, description = "Already deleted"),
     )
 )]
 pub(crate) async fn delete(State(app): Shared, Path(id): Path<String>) -> Result<Deleted, ApiError> {
@@ -213,7 +213,7 @@ pub(crate) async fn delete(State(app): Shared, Path(id): Path<String>) -> Result
     params(("id" = String, Path, description = "Content address")),
     responses(
         (status = 200, body = Profile), (status = 404, description = "Unknown"),
-        (status = 410, description = "Deleted longer ago than it is kept"),
+        (status = 410, description = "Deleted, and the retention period is over"),
     )
 )]
 pub(crate) async fn restore(State(app): Shared, Path(id): Path<String>) -> Result<Json<Profile>, ApiError> {
@@ -232,13 +232,13 @@ pub(crate) async fn restore(State(app): Shared, Path(id): Path<String>) -> Resul
     params(("id" = String, Path, description = "Content address")),
     responses(
         (status = 201, body = AppliedProfile, description = "Stored"),
-        (status = 200, body = AppliedProfile, description = "The same question is stored already"),
-        (status = 300, description = "The prefix is ambiguous; the candidates are named"),
-        (status = 400, description = "The body is not such a document"),
+        (status = 200, body = AppliedProfile, description = "The same scenario is already stored"),
+        (status = 300, description = "The prefix is ambiguous; the candidates are listed"),
+        (status = 400, description = "The body is not a document of this form"),
         (status = 404, description = "Unknown profile or scenario"),
         (status = 410, description = "Deleted"),
         (status = 413, description = "The body is too large"),
-        (status = 422, description = "The scenario uses it already, or nothing of it is for its model"),
+        (status = 422, description = "The scenario already uses the profile, or no part of it applies to the model"),
     )
 )]
 pub(crate) async fn apply_to(

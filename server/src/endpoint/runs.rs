@@ -50,7 +50,7 @@ pub(crate) struct RunFilter {
 /// and `step`. The default page size is 50.
 #[utoipa::path(
     get, path = "/api/v1/runs", tag = "runs", params(ListQuery, RunFilter),
-    responses((status = 200, body = RunList), (status = 400, description = "The query is malformed"), (status = 404, description = "There is no such scenario"))
+    responses((status = 200, body = RunList), (status = 400, description = "The query is malformed"), (status = 404, description = "No such scenario"))
 )]
 pub(crate) async fn list(
     State(app): Shared,
@@ -87,11 +87,11 @@ pub(crate) async fn list(
     params(("Idempotency-Key" = Option<String>, Header, description = "Makes a repeated request the same one")),
     responses(
         (status = 201, body = CreatedRun, description = "Opened"),
-        (status = 200, body = CreatedRun, description = "Opened before by the same request"),
-        (status = 400, description = "The body is not such a document, or the key is too long"),
-        (status = 410, description = "Opened before by the same request, and deleted"),
+        (status = 200, body = CreatedRun, description = "Already opened by the same request"),
+        (status = 400, description = "The body is not a document of this form, or the key is too long"),
+        (status = 410, description = "Opened by the same request and deleted since"),
         (status = 413, description = "The body is too large"),
-        (status = 422, description = "Fields are wrong, or the key came with another request"),
+        (status = 422, description = "Invalid fields, or the key belongs to another request"),
     )
 )]
 pub(crate) async fn open(
@@ -160,11 +160,11 @@ pub(crate) async fn get(State(app): Shared, Path(run): Path<String>) -> Result<J
     params(("run" = String, Path, description = "Identifier")),
     responses(
         (status = 200, body = RunDetail),
-        (status = 400, description = "The body is not such a document"),
+        (status = 400, description = "The body is not a document of this form"),
         (status = 404, description = "Unknown"),
         (status = 410, description = "Deleted"),
         (status = 413, description = "The body is too large"),
-        (status = 422, description = "Fields are wrong; every one is named"),
+        (status = 422, description = "Invalid fields; all of them are listed"),
     )
 )]
 pub(crate) async fn change(
@@ -198,7 +198,7 @@ pub(crate) async fn change(
 /// removed permanently.
 #[utoipa::path(
     delete, path = "/api/v1/runs/{run}", tag = "runs", params(("run" = String, Path, description = "Identifier")),
-    responses((status = 204, description = "Deleted"), (status = 404, description = "Unknown"), (status = 410, description = "Deleted before"))
+    responses((status = 204, description = "Deleted"), (status = 404, description = "Unknown"), (status = 410, description = "Already deleted"))
 )]
 pub(crate) async fn delete(State(app): Shared, Path(run): Path<String>) -> Result<Deleted, ApiError> {
     app.store.writer().delete_run(&run, app.clock.now()).await?;
@@ -209,7 +209,7 @@ pub(crate) async fn delete(State(app): Shared, Path(run): Path<String>) -> Resul
 /// Restores a deleted run.
 #[utoipa::path(
     post, path = "/api/v1/runs/{run}/restore", tag = "runs", params(("run" = String, Path, description = "Identifier")),
-    responses((status = 200, body = RunDetail), (status = 404, description = "Unknown"), (status = 410, description = "Deleted longer ago than it is kept"))
+    responses((status = 200, body = RunDetail), (status = 404, description = "Unknown"), (status = 410, description = "Deleted, and the retention period is over"))
 )]
 pub(crate) async fn restore(State(app): Shared, Path(run): Path<String>) -> Result<Json<RunDetail>, ApiError> {
     app.store.writer().forget_runs(app.live.limits().deleted_before(app.clock.now())).await?;

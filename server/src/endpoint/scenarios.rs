@@ -57,7 +57,7 @@ pub(crate) struct PlanOptions {
 /// `model`, `cluster`, `planner` and `time`.
 #[utoipa::path(
     get, path = "/api/v1/scenarios", tag = "scenarios", params(ListQuery, ListOptions),
-    responses((status = 200, body = ScenarioList), (status = 400, description = "A wrong query"))
+    responses((status = 200, body = ScenarioList), (status = 400, description = "The query is malformed"))
 )]
 pub(crate) async fn list(
     State(app): Shared,
@@ -80,7 +80,7 @@ pub(crate) async fn list(
 /// keys are `planner`, `time` and `engine`.
 #[utoipa::path(
     get, path = "/api/v1/plans", tag = "outcomes", params(ListQuery, PlanOptions),
-    responses((status = 200, body = PlanList), (status = 400, description = "A wrong query"), (status = 404, description = "There is no such planner"))
+    responses((status = 200, body = PlanList), (status = 400, description = "The query is malformed"), (status = 404, description = "No such planner"))
 )]
 pub(crate) async fn plans(
     State(app): Shared,
@@ -111,10 +111,10 @@ pub(crate) async fn plans(
     put, path = "/api/v1/scenarios", tag = "scenarios", request_body = Scenario,
     responses(
         (status = 201, body = StoredScenario, description = "Stored"),
-        (status = 200, body = StoredScenario, description = "The same question is stored already"),
+        (status = 200, body = StoredScenario, description = "The same scenario is already stored"),
         (status = 413, description = "More than 1 MiB"),
-        (status = 422, description = "Fields are wrong; every one is named. At most 200,000 values"),
-        (status = 507, description = "There is no room for another draft"),
+        (status = 422, description = "Invalid fields; all of them are listed. At most 200,000 values"),
+        (status = 507, description = "The limit of drafts is reached"),
     )
 )]
 pub(crate) async fn store(
@@ -142,7 +142,7 @@ pub(crate) async fn store(
     responses(
         (status = 200, body = ScenarioIdentity),
         (status = 413, description = "More than 1 MiB"),
-        (status = 422, description = "Fields are wrong; every one is named"),
+        (status = 422, description = "Invalid fields; all of them are listed"),
     )
 )]
 pub(crate) async fn identity(
@@ -167,7 +167,7 @@ pub(crate) async fn identity(
     params(("id" = String, Path, description = "Identifier, or unique prefix of at least ten characters")),
     responses(
         (status = 200, body = StoredScenario),
-        (status = 300, description = "The prefix is ambiguous; the candidates are named"),
+        (status = 300, description = "The prefix is ambiguous; the candidates are listed"),
         (status = 400, description = "Too short, or not an identifier"),
         (status = 404, description = "Unknown"),
         (status = 410, description = "Deleted"),
@@ -200,8 +200,8 @@ async fn note_view(app: &App, id: &str) {
     params(("id" = String, Path, description = "Identifier, or unique prefix of at least ten characters")),
     responses(
         (status = 200, body = StoredScenario),
-        (status = 300, description = "The prefix is ambiguous; the candidates are named"),
-        (status = 400, description = "Too short, not an identifier, or the body is not such a document"),
+        (status = 300, description = "The prefix is ambiguous; the candidates are listed"),
+        (status = 400, description = "Too short, not an identifier, or the body is not a document of this form"),
         (status = 404, description = "Unknown"),
         (status = 410, description = "Deleted"),
         (status = 413, description = "More than 16 MiB"),
@@ -231,7 +231,7 @@ pub(crate) async fn keep(
     params(("id" = String, Path, description = "Identifier, or unique prefix of at least ten characters")),
     responses(
         (status = 200, body = StoredScenario),
-        (status = 300, description = "The prefix is ambiguous; the candidates are named"),
+        (status = 300, description = "The prefix is ambiguous; the candidates are listed"),
         (status = 400, description = "Too short, or not an identifier"),
         (status = 404, description = "Unknown"),
         (status = 410, description = "Deleted"),
@@ -254,12 +254,12 @@ pub(crate) async fn unkeep(
     params(("id" = String, Path, description = "Identifier, or unique prefix of at least ten characters")),
     responses(
         (status = 200, body = StoredScenario),
-        (status = 300, description = "The prefix is ambiguous; the candidates are named"),
-        (status = 400, description = "Too short, not an identifier, or the body is not such a document"),
+        (status = 300, description = "The prefix is ambiguous; the candidates are listed"),
+        (status = 400, description = "Too short, not an identifier, or the body is not a document of this form"),
         (status = 404, description = "Unknown"),
         (status = 410, description = "Deleted"),
         (status = 413, description = "The body is too large"),
-        (status = 422, description = "Fields are wrong; every one is named"),
+        (status = 422, description = "Invalid fields; all of them are listed"),
     )
 )]
 pub(crate) async fn change(
@@ -279,7 +279,7 @@ pub(crate) async fn change(
     params(("id" = String, Path, description = "Whole identifier")),
     responses(
         (status = 200, body = StoredScenario), (status = 404, description = "Unknown"),
-        (status = 410, description = "Deleted longer ago than it is kept"),
+        (status = 410, description = "Deleted, and the retention period is over"),
     )
 )]
 pub(crate) async fn restore(State(app): Shared, Path(id): Path<String>) -> Result<Json<StoredScenario>, ApiError> {
@@ -294,10 +294,10 @@ pub(crate) async fn restore(State(app): Shared, Path(id): Path<String>) -> Resul
     params(("id" = String, Path, description = "Identifier, or unique prefix of at least ten characters")),
     responses(
         (status = 204, description = "Deleted"),
-        (status = 300, description = "The prefix is ambiguous; the candidates are named"),
+        (status = 300, description = "The prefix is ambiguous; the candidates are listed"),
         (status = 400, description = "Too short, or not an identifier"),
         (status = 404, description = "Unknown"),
-        (status = 410, description = "Deleted before"),
+        (status = 410, description = "Already deleted"),
     )
 )]
 pub(crate) async fn delete(State(app): Shared, Path(id): Path<String>) -> Result<Deleted, ApiError> {
@@ -315,14 +315,14 @@ pub(crate) async fn delete(State(app): Shared, Path(id): Path<String>) -> Result
     post, path = "/api/v1/scenarios/{id}/plan", tag = "jobs",
     params(("id" = String, Path, description = "Identifier, or unique prefix of at least ten characters")),
     responses(
-        (status = 202, body = Job, description = "Queued; watch it at its events"),
-        (status = 200, body = Job, description = "Being planned or answered already"),
-        (status = 300, description = "The prefix is ambiguous; the candidates are named"),
+        (status = 202, body = Job, description = "Queued; follow its events"),
+        (status = 200, body = Job, description = "Already being planned, or already planned"),
+        (status = 300, description = "The prefix is ambiguous; the candidates are listed"),
         (status = 400, description = "Too short, or not an identifier"),
         (status = 404, description = "Unknown"),
         (status = 410, description = "Deleted"),
-        (status = 422, description = "It cannot be planned any more, for example because its dataset was deleted; or it takes more memory than --plan-memory"),
-        (status = 503, description = "The queue is full; try again after a while"),
+        (status = 422, description = "It cannot be planned, for example because its dataset was deleted, or it needs more memory than --plan-memory"),
+        (status = 503, description = "The queue is full; try again later"),
     )
 )]
 pub(crate) async fn plan(

@@ -40,7 +40,7 @@ pub(crate) async fn kinds() -> Json<ScheduleKinds> {
     responses(
         (status = 200, body = ScheduleResponse),
         (status = 413, description = "More than 16 MiB"),
-        (status = 422, description = "Fields are wrong; every one is named. At most 250,000 actions are run at once, of a document of 200,000 values"),
+        (status = 422, description = "Invalid fields; all of them are listed. At most 250,000 actions, and a document of at most 200,000 values"),
     )
 )]
 pub(crate) async fn compare(

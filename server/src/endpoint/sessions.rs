@@ -18,7 +18,7 @@ pub(crate) async fn who(State(app): Shared, actor: Actor) -> Json<Identity> {
 /// Logs out: ends the session of the cookie.
 #[utoipa::path(
     delete, path = "/api/v1/session", tag = "access",
-    responses((status = 204, description = "The session ended, and the cookies that held it"))
+    responses((status = 204, description = "The session ended and its cookies are removed"))
 )]
 pub(crate) async fn end(State(app): Shared, headers: HeaderMap) -> Result<LoggedOut, ApiError> {
     Ok(LoggedOut(app.access.logout(&headers).await?))

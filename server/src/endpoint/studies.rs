@@ -77,13 +77,13 @@ impl AnalysisOptions {
     params(("id" = String, Path, description = "Identifier, or unique prefix of at least ten characters"), AnalysisOptions),
     responses(
         (status = 200, body = SearchProgress),
-        (status = 300, description = "The prefix is ambiguous; the candidates are named"),
-        (status = 400, description = "Too short, not an identifier, or a wrong query"),
+        (status = 300, description = "The prefix is ambiguous; the candidates are listed"),
+        (status = 400, description = "Too short, not an identifier, or a malformed query"),
         (status = 404, description = "Unknown, or no such iteration"),
         (status = 409, description = "Not planned by this engine yet"),
         (status = 410, description = "Deleted"),
-        (status = 422, description = "There is nothing to study, for example because no PipeWeaver planner has a plan"),
-        (status = 503, description = "Too many studies are under way; try again after a while"),
+        (status = 422, description = "Nothing to analyse, for example because no PipeWeaver planner has a plan"),
+        (status = 503, description = "Too many studies are running; try again later"),
     )
 )]
 pub(crate) async fn search(
@@ -113,13 +113,13 @@ pub(crate) async fn search(
     params(("id" = String, Path, description = "Identifier, or unique prefix of at least ten characters"), AnalysisOptions),
     responses(
         (status = 200, body = SubMicrobatches),
-        (status = 300, description = "The prefix is ambiguous; the candidates are named"),
-        (status = 400, description = "Too short, not an identifier, or a wrong query"),
+        (status = 300, description = "The prefix is ambiguous; the candidates are listed"),
+        (status = 400, description = "Too short, not an identifier, or a malformed query"),
         (status = 404, description = "Unknown, or no such iteration"),
         (status = 409, description = "Not planned by this engine yet"),
         (status = 410, description = "Deleted"),
-        (status = 422, description = "There is nothing to study: the model has one module, or no PipeWeaver planner has a plan"),
-        (status = 503, description = "Too many studies are under way; try again after a while"),
+        (status = 422, description = "Nothing to analyse: the model has one module, or no PipeWeaver planner has a plan"),
+        (status = 503, description = "Too many studies are running; try again later"),
     )
 )]
 pub(crate) async fn sizes(
@@ -151,11 +151,11 @@ pub(crate) async fn sizes(
     params(("id" = String, Path, description = "Identifier, or unique prefix of at least ten characters")),
     responses(
         (status = 200, body = LayoutSweep),
-        (status = 300, description = "The prefix is ambiguous; the candidates are named"),
+        (status = 300, description = "The prefix is ambiguous; the candidates are listed"),
         (status = 400, description = "Too short, or not an identifier"),
         (status = 404, description = "Unknown"),
         (status = 410, description = "Deleted"),
-        (status = 503, description = "Too many studies are under way; try again after a while"),
+        (status = 503, description = "Too many studies are running; try again later"),
     )
 )]
 pub(crate) async fn layouts(
@@ -193,12 +193,12 @@ pub(crate) struct FitOptions {
     params(("id" = String, Path, description = "Identifier, or unique prefix of at least ten characters"), FitOptions),
     responses(
         (status = 200, body = Fit),
-        (status = 300, description = "The prefix is ambiguous; the candidates are named"),
-        (status = 400, description = "Too short, not an identifier, or a wrong query"),
+        (status = 300, description = "The prefix is ambiguous; the candidates are listed"),
+        (status = 400, description = "Too short, not an identifier, or a malformed query"),
         (status = 404, description = "Unknown"),
         (status = 410, description = "Deleted"),
         (status = 422, description = "The scenario cannot be planned within the limits, or not within the time of a study"),
-        (status = 503, description = "Too many studies are under way; try again after a while"),
+        (status = 503, description = "Too many studies are running; try again later"),
     )
 )]
 pub(crate) async fn fit(
@@ -228,12 +228,12 @@ pub(crate) async fn fit(
     params(("id" = String, Path, description = "Identifier, or unique prefix of at least ten characters")),
     responses(
         (status = 200, body = DeviceTable),
-        (status = 300, description = "The prefix is ambiguous; the candidates are named"),
+        (status = 300, description = "The prefix is ambiguous; the candidates are listed"),
         (status = 400, description = "Too short, or not an identifier"),
         (status = 404, description = "Unknown"),
         (status = 410, description = "Deleted"),
         (status = 422, description = "The scenario cannot be planned within the limits"),
-        (status = 503, description = "Too many studies are under way; try again after a while"),
+        (status = 503, description = "Too many studies are running; try again later"),
     )
 )]
 pub(crate) async fn fewest_devices(
@@ -264,12 +264,12 @@ pub(crate) async fn fewest_devices(
     ),
     responses(
         (status = 200, body = LayoutPlan),
-        (status = 300, description = "The prefix is ambiguous; the candidates are named"),
+        (status = 300, description = "The prefix is ambiguous; the candidates are listed"),
         (status = 400, description = "Too short, or not an identifier"),
         (status = 404, description = "Unknown, or no layout of this scenario"),
         (status = 410, description = "Deleted"),
-        (status = 422, description = "These layouts cannot be; the detail says why"),
-        (status = 503, description = "Too many studies are under way; try again after a while"),
+        (status = 422, description = "These layouts are impossible; the detail states why"),
+        (status = 503, description = "Too many studies are running; try again later"),
     )
 )]
 pub(crate) async fn layout(
@@ -295,11 +295,11 @@ pub(crate) async fn layout(
     params(("id" = String, Path, description = "Identifier, or unique prefix of at least ten characters"), StageOptions),
     responses(
         (status = 200, body = StageAnalysis),
-        (status = 300, description = "The prefix is ambiguous; the candidates are named"),
-        (status = 400, description = "Too short, not an identifier, or a wrong query"),
+        (status = 300, description = "The prefix is ambiguous; the candidates are listed"),
+        (status = 400, description = "Too short, not an identifier, or a malformed query"),
         (status = 404, description = "Unknown, or not planned yet"),
         (status = 410, description = "Deleted"),
-        (status = 503, description = "Too many studies are under way; try again after a while"),
+        (status = 503, description = "Too many studies are running; try again later"),
     )
 )]
 pub(crate) async fn stages(
@@ -383,13 +383,13 @@ impl CorrectionOptions {
     params(("id" = String, Path, description = "Identifier, or unique prefix of at least ten characters"), CorrectionOptions),
     responses(
         (status = 200, body = CorrectionAnalysis),
-        (status = 300, description = "The prefix is ambiguous; the candidates are named"),
-        (status = 400, description = "Too short, not an identifier, or a wrong query"),
+        (status = 300, description = "The prefix is ambiguous; the candidates are listed"),
+        (status = 400, description = "Too short, not an identifier, or a malformed query"),
         (status = 404, description = "Unknown"),
         (status = 409, description = "Not planned by this engine yet"),
         (status = 410, description = "Deleted"),
-        (status = 422, description = "DFLOP has no plan of it"),
-        (status = 503, description = "Too many studies are under way; try again after a while"),
+        (status = 422, description = "DFLOP has no plan of the scenario"),
+        (status = 503, description = "Too many studies are running; try again later"),
     )
 )]
 pub(crate) async fn correction(

@@ -56,7 +56,7 @@ const PACE: Duration = Duration::from_millis(200);
 /// and `points`.
 #[utoipa::path(
     get, path = "/api/v1/sweeps", tag = "sweeps", params(ListQuery),
-    responses((status = 200, body = SweepList), (status = 400, description = "A wrong query"))
+    responses((status = 200, body = SweepList), (status = 400, description = "The query is malformed"))
 )]
 pub(crate) async fn list(
     State(app): Shared,
@@ -77,10 +77,10 @@ pub(crate) async fn list(
 #[utoipa::path(
     post, path = "/api/v1/sweeps", tag = "sweeps", request_body = serde_json::Value,
     responses(
-        (status = 201, body = StoredSweep, description = "Stored; nothing is planned before it is started"),
-        (status = 200, body = StoredSweep, description = "The same sweep is stored already"),
+        (status = 201, body = StoredSweep, description = "Stored; planning begins with a request to start"),
+        (status = 200, body = StoredSweep, description = "The same sweep is already stored"),
         (status = 413, description = "More than 1 MiB"),
-        (status = 422, description = "Fields are wrong; every one is named, up to 100 values that give no scenario. At most 200,000 values"),
+        (status = 422, description = "Invalid fields; all of them are listed, and up to 100 values without a valid scenario. At most 200,000 values"),
     )
 )]
 pub(crate) async fn store(
@@ -128,9 +128,9 @@ pub(crate) async fn get(State(app): Shared, Path(id): Path<String>) -> Result<Js
     patch, path = "/api/v1/sweeps/{id}", tag = "sweeps", request_body = Annotations,
     params(("id" = String, Path, description = "Identifier")),
     responses(
-        (status = 200, body = StoredSweep), (status = 400, description = "The body is not such a document"),
+        (status = 200, body = StoredSweep), (status = 400, description = "The body is not a document of this form"),
         (status = 404, description = "Unknown"), (status = 410, description = "Deleted"),
-        (status = 413, description = "The body is too large"), (status = 422, description = "Fields are wrong; every one is named"),
+        (status = 413, description = "The body is too large"), (status = 422, description = "Invalid fields; all of them are listed"),
     )
 )]
 pub(crate) async fn change(
@@ -148,7 +148,7 @@ pub(crate) async fn change(
 /// period.
 #[utoipa::path(
     delete, path = "/api/v1/sweeps/{id}", tag = "sweeps", params(("id" = String, Path, description = "Identifier")),
-    responses((status = 204, description = "Deleted"), (status = 400, description = "Not an identifier"), (status = 404, description = "Unknown"), (status = 410, description = "Deleted before"))
+    responses((status = 204, description = "Deleted"), (status = 400, description = "Not an identifier"), (status = 404, description = "Unknown"), (status = 410, description = "Already deleted"))
 )]
 pub(crate) async fn delete(State(app): Shared, Path(id): Path<String>) -> Result<Deleted, ApiError> {
     find(&app, &id).await?;
@@ -162,7 +162,7 @@ pub(crate) async fn delete(State(app): Shared, Path(id): Path<String>) -> Result
     post, path = "/api/v1/sweeps/{id}/restore", tag = "sweeps", params(("id" = String, Path, description = "Identifier")),
     responses(
         (status = 200, body = StoredSweep), (status = 404, description = "Unknown"),
-        (status = 410, description = "Deleted longer ago than it is kept"),
+        (status = 410, description = "Deleted, and the retention period is over"),
     )
 )]
 pub(crate) async fn restore(State(app): Shared, Path(id): Path<String>) -> Result<Json<StoredSweep>, ApiError> {
@@ -178,7 +178,7 @@ pub(crate) async fn restore(State(app): Shared, Path(id): Path<String>) -> Resul
     responses(
         (status = 200, body = SweepProgress), (status = 400, description = "Not an identifier"), (status = 404, description = "Unknown"),
         (status = 410, description = "Deleted"), (status = 422, description = "A point needs a dataset that is not stored; nothing is planned"),
-        (status = 503, description = "The server plans nothing (--without-work)"),
+        (status = 503, description = "The server does not plan (--without-work)"),
     )
 )]
 pub(crate) async fn start(State(app): Shared, Path(id): Path<String>) -> Result<Json<SweepProgress>, ApiError> {
@@ -201,7 +201,7 @@ pub(crate) async fn cancel(State(app): Shared, Path(id): Path<String>) -> Result
 #[utoipa::path(
     get, path = "/api/v1/sweeps/{id}/events", tag = "sweeps", params(("id" = String, Path, description = "Identifier")),
     responses(
-        (status = 200, body = SweepProgress, content_type = "text/event-stream", description = "Its progress as it stands, then every change"),
+        (status = 200, body = SweepProgress, content_type = "text/event-stream", description = "The current progress, then every change"),
         (status = 400, description = "Not an identifier"), (status = 404, description = "Unknown"), (status = 410, description = "Deleted"),
     )
 )]
@@ -247,7 +247,7 @@ pub(crate) struct RowQuery {
 #[utoipa::path(
     get, path = "/api/v1/sweeps/{id}/points", tag = "sweeps", params(("id" = String, Path, description = "Identifier"), RowQuery),
     responses(
-        (status = 200, body = RowPage), (status = 400, description = "A wrong query"),
+        (status = 200, body = RowPage), (status = 400, description = "The query is malformed"),
         (status = 404, description = "Unknown"), (status = 410, description = "Deleted"),
     )
 )]
@@ -278,9 +278,9 @@ pub(crate) async fn points(
     post, path = "/api/v1/sweeps/{id}/points", tag = "sweeps", params(("id" = String, Path, description = "Identifier")),
     request_body(content = String, content_type = "application/jsonl"),
     responses(
-        (status = 200, body = Gathered, description = "What is there now, and what is missing"),
+        (status = 200, body = Gathered, description = "Stored and missing points"),
         (status = 400, description = "Not an identifier"), (status = 404, description = "Unknown"), (status = 410, description = "Deleted"), (status = 413, description = "More than 16 MiB"),
-        (status = 422, description = "A line belongs to another sweep or engine; its place is named, and nothing is stored"),
+        (status = 422, description = "A line belongs to another sweep or engine version; its position is stated, and nothing is stored"),
     )
 )]
 pub(crate) async fn gather(
@@ -343,9 +343,9 @@ pub(crate) async fn file(State(app): Shared, Path(id): Path<String>) -> Result<R
     post, path = "/api/v1/sweeps/{id}/points/{point}/scenario", tag = "sweeps",
     params(("id" = String, Path, description = "Identifier"), ("point" = u32, Path, description = "Number of the point")),
     responses(
-        (status = 201, body = StoredScenario, description = "Stored"), (status = 200, body = StoredScenario, description = "It is stored already"),
-        (status = 400, description = "There is no such point"), (status = 404, description = "Unknown"), (status = 410, description = "Deleted"),
-        (status = 422, description = "The values make no valid scenario; every wrong field is named"),
+        (status = 201, body = StoredScenario, description = "Stored"), (status = 200, body = StoredScenario, description = "Already stored"),
+        (status = 400, description = "No such point"), (status = 404, description = "Unknown"), (status = 410, description = "Deleted"),
+        (status = 422, description = "The values are not a valid scenario; all invalid fields are listed"),
     )
 )]
 pub(crate) async fn scenario(
@@ -376,7 +376,7 @@ pub(crate) async fn scenario(
     params(("id" = String, Path, description = "Identifier, or unique prefix of at least ten characters")),
     responses(
         (status = 200, body = ScenarioSweeps),
-        (status = 300, description = "The prefix is ambiguous; the candidates are named"),
+        (status = 300, description = "The prefix is ambiguous; the candidates are listed"),
         (status = 400, description = "Too short, or not an identifier"),
         (status = 404, description = "Unknown"),
         (status = 410, description = "Deleted"),

@@ -22,9 +22,9 @@ pub(crate) async fn list(State(app): Shared) -> Result<Json<TokenList>, ApiError
 #[utoipa::path(
     post, path = "/api/v1/tokens", tag = "access", request_body = NewToken,
     responses(
-        (status = 201, body = CreatedToken, description = "Made; the server keeps a hash of the token only"),
-        (status = 400, description = "The body is not such a document"),
-        (status = 409, description = "There is a token of that name, or there was one"),
+        (status = 201, body = CreatedToken, description = "Created; the server stores only a hash of the token"),
+        (status = 400, description = "The body is not a document of this form"),
+        (status = 409, description = "A token of this name exists, or existed"),
         (status = 413, description = "The body is too large"),
         (status = 422, description = "The name is not valid"),
     )
@@ -50,7 +50,7 @@ pub(crate) async fn make(
 /// Revokes a token and all sessions of the token. Requires the role admin.
 #[utoipa::path(
     delete, path = "/api/v1/tokens/{name}", tag = "access", params(("name" = String, Path, description = "Name of the token")),
-    responses((status = 204, description = "It is good for nothing from now on"), (status = 404, description = "Unknown"))
+    responses((status = 204, description = "Revoked"), (status = 404, description = "Unknown"))
 )]
 pub(crate) async fn revoke(State(app): Shared, Path(name): Path<String>) -> Result<Deleted, ApiError> {
     app.store.writer().revoke_token(&name, app.clock.now()).await?;

@@ -57,7 +57,7 @@ pub(crate) struct ListOptions {
 /// sort keys are `slices`, `span` and `size`.
 #[utoipa::path(
     get, path = "/api/v1/traces", tag = "traces", params(ListQuery, ListOptions),
-    responses((status = 200, body = TraceList), (status = 400, description = "A wrong query"))
+    responses((status = 200, body = TraceList), (status = 400, description = "The query is malformed"))
 )]
 pub(crate) async fn list(
     State(app): Shared,
@@ -115,15 +115,15 @@ struct Reading {
     request_body(content = String, content_type = "application/octet-stream", description = "The file"),
     responses(
         (status = 201, body = UploadedTrace, description = "Stored"),
-        (status = 200, body = UploadedTrace, description = "The same bytes are stored already"),
-        (status = 300, description = "The prefix of the scenario is ambiguous; the candidates are named"),
+        (status = 200, body = UploadedTrace, description = "The same bytes are already stored"),
+        (status = 300, description = "The prefix of the scenario is ambiguous; the candidates are listed"),
         (status = 400, description = "The request is malformed"),
         (status = 404, description = "The scenario or the planner is unknown"),
         (status = 410, description = "The scenario is deleted"),
-        (status = 413, description = "Larger than this server takes, packed or unpacked"),
+        (status = 413, description = "Larger than the limit of the server, compressed or decompressed"),
         (status = 415, description = "Not a trace"),
-        (status = 422, description = "The file is empty, broken, or holds nothing that can be shown"),
-        (status = 503, description = "Other traces are on their way; try again after a while"),
+        (status = 422, description = "The file is empty, broken, or has nothing to show"),
+        (status = 503, description = "Other traces are being uploaded; try again later"),
     )
 )]
 pub(crate) async fn upload(
@@ -293,12 +293,12 @@ pub(crate) async fn get(State(app): Shared, Path(id): Path<String>) -> Result<Js
     params(("id" = String, Path, description = "Content address")),
     responses(
         (status = 200, body = TraceSummary),
-        (status = 300, description = "The prefix of the scenario is ambiguous; the candidates are named"),
-        (status = 400, description = "The body is not such a document"),
+        (status = 300, description = "The prefix of the scenario is ambiguous; the candidates are listed"),
+        (status = 400, description = "The body is not a document of this form"),
         (status = 404, description = "Unknown, or the scenario is"),
         (status = 410, description = "Deleted, or the scenario is"),
         (status = 413, description = "The body is too large"),
-        (status = 422, description = "Fields are wrong; every one is named"),
+        (status = 422, description = "Invalid fields; all of them are listed"),
     )
 )]
 pub(crate) async fn change(
@@ -331,7 +331,7 @@ pub(crate) async fn change(
 /// Deletes a trace. It can be restored during the retention period for traces.
 #[utoipa::path(
     delete, path = "/api/v1/traces/{id}", tag = "traces", params(("id" = String, Path, description = "Content address")),
-    responses((status = 204, description = "Deleted"), (status = 404, description = "Unknown"), (status = 410, description = "Deleted before"))
+    responses((status = 204, description = "Deleted"), (status = 404, description = "Unknown"), (status = 410, description = "Already deleted"))
 )]
 pub(crate) async fn delete(State(app): Shared, Path(id): Path<String>) -> Result<Deleted, ApiError> {
     app.store.reader().trace(&id).await?;
@@ -342,7 +342,7 @@ pub(crate) async fn delete(State(app): Shared, Path(id): Path<String>) -> Result
 /// Restores a deleted trace.
 #[utoipa::path(
     post, path = "/api/v1/traces/{id}/restore", tag = "traces", params(("id" = String, Path, description = "Content address")),
-    responses((status = 200, body = TraceSummary), (status = 404, description = "Unknown"), (status = 410, description = "Deleted longer ago than it is kept"))
+    responses((status = 200, body = TraceSummary), (status = 404, description = "Unknown"), (status = 410, description = "Deleted, and the retention period is over"))
 )]
 pub(crate) async fn restore(State(app): Shared, Path(id): Path<String>) -> Result<Json<TraceSummary>, ApiError> {
     app.store.writer().forget_traces(app.traces.limits.deleted_before(app.clock.now())).await?;

@@ -42,10 +42,10 @@ pub(crate) struct Wanted {
     post, path = "/api/v1/what-if", tag = "scenarios", request_body = Scenario, params(Wanted),
     responses(
         (status = 200, description = "Outcome and timelines", content((String = "application/vnd.planscope.what-if"))),
-        (status = 400, description = "The iteration is no whole number, or what says whether a sketch will do neither true nor false"),
+        (status = 400, description = "`iteration` is not a whole number, or `sketch` is neither true nor false"),
         (status = 413, description = "More than 1 MiB"),
-        (status = 422, description = "Fields are wrong, and every one is named; or planning takes longer than --what-if-seconds or more memory than --plan-memory"),
-        (status = 503, description = "Too many questions wait, try again after a while; or the server plans nothing (--without-work)"),
+        (status = 422, description = "Invalid fields, all of them listed; or planning takes longer than --what-if-seconds or more memory than --plan-memory"),
+        (status = 503, description = "Too many requests wait, try again later; or the server does not plan (--without-work)"),
     )
 )]
 pub(crate) async fn plan_preview(

@@ -107,7 +107,7 @@ impl ApiError {
             Self::TokenExists(_) => ("token-exists", S::CONFLICT, "There is a token of that name"),
             Self::Range(_) => ("range-not-satisfiable", S::RANGE_NOT_SATISFIABLE, "The file is shorter"),
             Self::ForeignOrigin(_) => ("foreign-origin", S::FORBIDDEN, "The request comes from another site"),
-            Self::ForeignHost(_) => ("foreign-host", S::MISDIRECTED_REQUEST, "The server has another name"),
+            Self::ForeignHost(_) => ("foreign-host", S::MISDIRECTED_REQUEST, "The request names another host"),
             Self::NoPages => ("no-pages", S::SERVICE_UNAVAILABLE, "The pages are not built"),
         }
     }

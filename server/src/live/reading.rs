@@ -171,7 +171,7 @@ impl Reading {
         if self.points >= self.most_points {
             report
                 .assumptions
-                .push("there are more points than are kept; the rest of the log is stored, not shown".to_owned());
+                .push("there are more points than can be stored; the rest of the log is stored, not shown".to_owned());
         }
         report
     }
@@ -226,7 +226,7 @@ mod tests {
         let mut reading = empty(&LiveLimits { points: 1, ..LiveLimits::default() });
         let (news, _) = reading.read(0, LINES.as_bytes());
         assert_eq!((news.points.len(), news.open), (1, None));
-        assert!(news.report.assumptions.iter().any(|assumption| assumption.contains("more points than are kept")));
+        assert!(news.report.assumptions.iter().any(|assumption| assumption.contains("more points than can be stored")));
         assert!(reading.ending().points.is_empty());
     }
 

@@ -69,7 +69,7 @@ pub enum ExecutionViolation {
     #[error("{0}: overlapped stages must follow each other, as in the timeline")]
     Torn(At),
     /// Start times decrease, or a start or duration differs from the timeline.
-    #[error("{0}: starts or lasts otherwise than in the timeline, or starts before the action in front of it")]
+    #[error("{0}: its start or duration differs from the timeline, or it starts before the action that precedes it")]
     Time(At),
     /// Gradient synchronisation or optimizer step differ from the timeline.
     #[error("gradient synchronisation and optimizer are other ones than in the timeline")]

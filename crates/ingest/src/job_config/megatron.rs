@@ -229,6 +229,22 @@ fn refused(key: &str, detail: &str) -> JobConfigError {
     JobConfigError::Value { key: key.to_owned(), detail: detail.to_owned() }
 }
 
+/// Reads format, recipe and weights of fp8. Returns whether fp8 is on.
+pub(super) fn fp8(keys: &mut Keys, settings: &mut Settings) -> Result<bool, JobConfigError> {
+    let format = keys.text(&["fp8-format", "fp8", "fp8-hybrid", "fp8-e4m3"], "precision");
+    let format = format.map(|format| format.trim().to_ascii_lowercase());
+    let known = ["e4m3", "hybrid", "true", ""];
+    if let Some(other) = format.as_deref().filter(|format| !known.contains(&first_word(format))) {
+        let none = matches!(first_word(other), "false" | "none" | "0");
+        if !none {
+            return Err(refused("fp8-format", "the formats are e4m3 and hybrid"));
+        }
+    }
+    let is_on = format.is_some_and(|format| known.contains(&first_word(&format)));
+    fp8_options(keys, settings, is_on);
+    Ok(is_on)
+}
+
 /// Reads the recipe and the weights of fp8, which have no effect if fp8 is off.
 fn fp8_options(keys: &mut Keys, settings: &mut Settings, is_on: bool) {
     let recipe = keys.text(&["fp8-recipe"], "recipe of fp8");
@@ -300,16 +316,7 @@ fn memory(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError
     settings.fused_weight_gradients = is_off.map(|is_off| !is_off).or(is_fused);
     let bf16 = keys.flag(&["bf16"], "precision").unwrap_or(false);
     let fp16 = keys.flag(&["fp16"], "precision").unwrap_or(false);
-    let format = keys.text(&["fp8-format", "fp8", "fp8-hybrid", "fp8-e4m3"], "precision");
-    let known = ["e4m3", "hybrid", "true", ""];
-    if let Some(other) = format.as_deref().map(str::trim).filter(|format| !known.contains(&first_word(format))) {
-        let none = matches!(first_word(other), "false" | "none" | "0");
-        if !none {
-            return Err(refused("fp8-format", "the formats are e4m3 and hybrid"));
-        }
-    }
-    let fp8 = format.is_some_and(|format| known.contains(&first_word(&format)));
-    fp8_options(keys, settings, fp8);
+    let fp8 = fp8(keys, settings)?;
     if bf16 && fp16 {
         return Err(refused("bf16", "fp16 is on too; a job uses one of them"));
     }

@@ -1,7 +1,7 @@
 //! torchtune job files (YAML).
 
 use planner::model::{Adapters, Model};
-use planner::training::{AttentionKernel, Precision, Recompute};
+use planner::training::{AttentionKernel, Fp8Recipe, Precision, Recompute};
 
 use super::keys::Keys;
 use super::settings::{Batch, Loss, Settings, Sharding};
@@ -111,6 +111,7 @@ fn memory(keys: &mut Keys, settings: &mut Settings, is_single: bool) {
         }
         Precision::Bf16
     });
+    fp8(keys, settings);
     let is_recomputed = keys.flag(&["enable_activation_checkpointing"], "recomputation").unwrap_or(false);
     settings.recompute = Some(if is_recomputed { Recompute::Full } else { Recompute::None });
     let is_resharded = keys.flag(&["fsdp_reshard_after_forward"], "ZeRO stage").unwrap_or(true);
@@ -153,6 +154,21 @@ fn memory(keys: &mut Keys, settings: &mut Settings, is_single: bool) {
     if keys.has("ref_checkpointer._component_") || loss.to_lowercase().contains("dpo") {
         keys.not_modelled("The reference, reward or value model is left out, so memory and time are lower bounds.");
     }
+}
+
+/// Reads fp8 of torchao. Only without a named recipe, FSDP gathers weights in fp8.
+fn fp8(keys: &mut Keys, settings: &mut Settings) {
+    let is_on = keys.flag(&["enable_fp8_training"], "precision").unwrap_or(false);
+    let name = keys.text(&["fp8_recipe_name"], "recipe of fp8");
+    if !is_on {
+        if name.is_some() {
+            keys.assume("fp8_recipe_name has no effect: enable_fp8_training is off.");
+        }
+        return;
+    }
+    settings.precision = Some(Precision::Fp8);
+    settings.fp8.has_weights = name.is_none();
+    settings.fp8.recipe = name.as_deref().and_then(Fp8Recipe::named);
 }
 
 fn adapters(keys: &mut Keys, settings: &mut Settings, name: &str) -> Result<(), JobConfigError> {

@@ -6,7 +6,7 @@ use planner::training::{AttentionKernel, ContextExchange, Framework, Precision, 
 
 use super::keys::Keys;
 use super::settings::{Batch, Loss, Settings, Sharding};
-use super::{JobConfigError, arguments, megatron_ignored, megatron_stages, optimizer};
+use super::{JobConfigError, arguments, megatron, megatron_ignored, megatron_stages, optimizer};
 
 const ACTOR: &str = "actor_rollout_ref.actor.";
 
@@ -153,6 +153,9 @@ pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
             Precision::Bf16
         }
     });
+    if megatron::fp8(keys, &mut settings)? {
+        settings.precision = Some(Precision::Fp8);
+    }
     details(keys, &mut settings);
     settings.overlapped_gradients = Some(true);
     settings.fused_weight_gradients = Some(false);

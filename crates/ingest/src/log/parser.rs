@@ -524,8 +524,10 @@ impl Reader {
     fn companion(&mut self, is_stored: bool, location: Location) {
         self.report.companions += 1;
         if !is_stored {
-            self.report
-                .problem("a line beside the steps came before any step, or there are more than are kept", location);
+            self.report.problem(
+                "a line beside the steps came before any step, or there are more than can be stored",
+                location,
+            );
         }
     }
 

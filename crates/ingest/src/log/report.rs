@@ -117,7 +117,7 @@ impl Report {
     pub(super) fn missing_values(&mut self, point: &Point, left_out: u64) {
         let location = Location { line: point.line, offset: point.offset };
         if left_out > 0 {
-            self.problem("a step has more values than are kept", location);
+            self.problem("a step has more values than can be stored", location);
         }
         if !point.not_finite.is_empty() {
             self.problem("a value is not a number or not finite, and is missing", location);

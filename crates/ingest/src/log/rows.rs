@@ -61,7 +61,7 @@ pub(super) fn curves(document: &Map<String, Value>, limits: &Limits) -> Log {
                 continue;
             }
             if drafts.len() >= limits.points && !drafts.contains_key(&step) {
-                reader.report.skip("there are more points than are kept", Location::default());
+                reader.report.skip("there are more points than can be stored", Location::default());
                 continue;
             }
             reader.report.steps += 1;
@@ -154,7 +154,7 @@ pub(super) fn panel(bytes: &[u8], limits: &Limits) -> Result<Log, LogError> {
             drafts.entry(run).or_insert_with(|| Draft::new(point())).set(metric, value, limits);
         }
         if stored + drafts.len() > limits.points {
-            reader.report.skip("there are more points than are kept", location);
+            reader.report.skip("there are more points than can be stored", location);
             continue;
         }
         reader.report.steps += 1;

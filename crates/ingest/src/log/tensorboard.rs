@@ -260,7 +260,7 @@ impl Scalars {
                 self.report.repeated += 1;
                 self.report.problem("a scalar of a step that is complete already", location);
             } else if !open.set(by_samples.unwrap_or(tag), *value, limits) {
-                self.report.problem("a step has more values than are kept", location);
+                self.report.problem("a step has more values than can be stored", location);
             }
         }
     }

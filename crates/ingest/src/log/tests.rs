@@ -328,8 +328,8 @@ fn limits_hold() {
     assert_eq!(
         counted,
         [
-            ("a step has more values than are kept", 1),
-            ("a line beside the steps came before any step, or there are more than are kept", 8)
+            ("a step has more values than can be stored", 1),
+            ("a line beside the steps came before any step, or there are more than can be stored", 8)
         ]
     );
     let many = [1, 2, 3, 4, 5, 6, 7, 8].map(|step| format!(" iteration {step}/ 9 | lm loss: 1 |\n")).concat();

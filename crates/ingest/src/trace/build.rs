@@ -178,7 +178,7 @@ impl<'l> Builder<'l> {
         if let Some(number) = self.names.number(name, self.limits.names_bytes) {
             return number;
         }
-        self.report.problem("there are more different names than are kept");
+        self.report.problem("there are more different names than can be stored");
         self.names.number("(other)", usize::MAX).unwrap_or_default()
     }
 
@@ -186,7 +186,7 @@ impl<'l> Builder<'l> {
     pub(super) fn slice(&mut self, thread: u32, start: u64, duration: u64, name: u32, kind: Kind) -> Option<u32> {
         let index = self.slices.start.len();
         if index >= self.limits.events {
-            self.report.skip("there are more slices than are kept");
+            self.report.skip("there are more slices than can be stored");
             return None;
         }
         self.slices.thread.push(thread);
@@ -212,7 +212,7 @@ impl<'l> Builder<'l> {
     pub(super) fn begin(&mut self, thread: u32, start: u64, name: u32, kind: Kind) {
         // Every started slice is eventually added, at the latest at the end of the trace.
         if self.slices.start.len() + self.open >= self.limits.events {
-            return self.report.skip("there are more slices than are kept");
+            return self.report.skip("there are more slices than can be stored");
         }
         self.open += 1;
         self.begun.entry(thread).or_default().push(Begun { name, kind, start });
@@ -238,7 +238,7 @@ impl<'l> Builder<'l> {
         if self.join(arrow, thread, time, starts, ends) {
             self.report.used += 1;
         } else {
-            self.report.skip("there are more arrows than are kept");
+            self.report.skip("there are more arrows than can be stored");
         }
     }
 

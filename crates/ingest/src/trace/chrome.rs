@@ -196,7 +196,7 @@ impl Events {
             return counters(event, time, builder);
         }
         let Some(thread) = builder.thread(process, thread) else {
-            return builder.report.skip("there are more threads than are kept");
+            return builder.report.skip("there are more threads than can be stored");
         };
         match event.phase {
             b'X' => {
@@ -245,7 +245,7 @@ fn counters(event: &Event, time: u64, builder: &mut Builder<'_>) {
     } else if is_stored {
         builder.report.used += 1;
     } else {
-        builder.report.skip("there are more values of counters than are kept");
+        builder.report.skip("there are more values of counters than can be stored");
     }
 }
 
@@ -273,6 +273,6 @@ fn metadata(event: &Event, builder: &mut Builder<'_>) {
     };
     match known {
         Some(()) => builder.report.used += 1,
-        None => builder.report.skip("there are more threads than are kept"),
+        None => builder.report.skip("there are more threads than can be stored"),
     }
 }

@@ -109,7 +109,7 @@ impl Packets<'_, '_> {
         if let Some(descriptor) = descriptor {
             match self.tracks.describe(descriptor, self.limits.threads, self.limits.name_bytes)? {
                 Described::Stored => self.builder.report.used += 1,
-                Described::TooMany => self.builder.report.skip("there are more threads than are kept"),
+                Described::TooMany => self.builder.report.skip("there are more threads than can be stored"),
                 Described::Anonymous => self.builder.report.skip("a track without an identifier"),
             }
         }
@@ -149,7 +149,7 @@ impl Packets<'_, '_> {
             return Ok(());
         }
         let Some(thread) = builder.thread(process, (&id, &id)) else {
-            builder.report.skip("there are more threads than are kept");
+            builder.report.skip("there are more threads than can be stored");
             return Ok(());
         };
         if let Some(row) = builder.thread_mut(thread).filter(|row| row.name.is_none() && !track.name.is_empty()) {

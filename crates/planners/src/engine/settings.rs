@@ -11,6 +11,7 @@ use planscope_plan::observer::{Observer, go_on};
 use planscope_plan::outcome::Layout;
 use planscope_plan::scenario::budget::EvaluationSize;
 use planscope_plan::scenario::{FreeSetting, PlanSettings, PlannerFamily, PlannerKind, Scenario};
+use std::cmp::Ordering;
 
 /// Settings are alternatives up to this ratio to the fastest time on the sizing batch, if the fastest do not fit a
 /// batch of the run.
@@ -35,6 +36,16 @@ impl Screened {
     /// Mean iteration time in s; infinite without a plan.
     pub(super) fn seconds(&self) -> f64 {
         self.time.as_ref().copied().unwrap_or(f64::INFINITY)
+    }
+
+    /// Compares times; of equal times, the plan that offloads less is first.
+    fn compare(&self, other: &Self) -> Ordering {
+        self.seconds().total_cmp(&other.seconds()).then_with(|| self.offloaded().total_cmp(&other.offloaded()))
+    }
+
+    /// Sum of the offloaded shares of activations and optimizer state.
+    pub(super) fn offloaded(&self) -> f64 {
+        self.settings.activation_offload + self.settings.optimizer_offload
     }
 }
 
@@ -104,7 +115,7 @@ pub(super) fn screen(
         };
         screened.push(Screened { planner, settings, request: context.scenario.layout, layout, step: 0, time });
     }
-    screened.sort_by(|a, b| a.seconds().total_cmp(&b.seconds()));
+    screened.sort_by(Screened::compare);
     Ok(screened)
 }
 

@@ -43,9 +43,8 @@ impl Combining<'_> {
                 best = Some(combined);
             }
         }
-        let is_fastest = |(_, combined): &Combined| {
-            self.candidates.iter().all(|(_, change)| key(combined) < key(&change.result))
-        };
+        let is_fastest =
+            |(_, combined): &Combined| self.candidates.iter().all(|(_, change)| key(combined) < key(&change.result));
         Ok(best.filter(is_fastest).map(|(mut changes, result)| {
             changes.sort_unstable();
             let difference_s = result.iteration_s.zip(base_s).map(|(seconds, base)| seconds - base);

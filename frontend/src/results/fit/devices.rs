@@ -10,7 +10,9 @@ use crate::results::ranking;
 pub(super) fn note(table: &DeviceTable) -> String {
     let partial =
         if table.is_partial { " The server's time limit was reached before all types were searched." } else { "" };
-    format!("1F1B with free layout, and ZeRO 3 or offload where needed; whole nodes up to 1,024, or a half, a quarter or less of one node.{partial}")
+    format!(
+        "1F1B with free layout, and ZeRO 3 or offload where needed; whole nodes up to 1,024, or a half, a quarter or less of one node.{partial}"
+    )
 }
 
 fn row(row: &FewestDevices) -> impl IntoView + use<> {

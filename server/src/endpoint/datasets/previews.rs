@@ -23,9 +23,9 @@ const MAX_PARTS: usize = 256;
     post, path = "/api/v1/datasets/previews", tag = "datasets", request_body = StorePreviews,
     responses(
         (status = 201, body = Uploaded, description = "Stored"),
-        (status = 200, body = Uploaded, description = "The same content is stored already"),
-        (status = 400, description = "The body is not such a document"),
-        (status = 404, description = "A preview is not held any more"),
+        (status = 200, body = Uploaded, description = "The same content is already stored"),
+        (status = 400, description = "The body is not a document of this form"),
+        (status = 404, description = "A preview has expired"),
         (status = 413, description = "The body is too large"),
         (status = 422, description = "The previews are not parts of one dataset"),
     )
@@ -44,9 +44,9 @@ pub(crate) async fn store(
 #[utoipa::path(
     post, path = "/api/v1/datasets/previews/merge", tag = "datasets", request_body = StorePreviews,
     responses(
-        (status = 202, body = DatasetPreview, description = "Merged and not stored"),
-        (status = 400, description = "The body is not such a document"),
-        (status = 404, description = "A preview is not held any more"),
+        (status = 202, body = DatasetPreview, description = "Merged, not stored"),
+        (status = 400, description = "The body is not a document of this form"),
+        (status = 404, description = "A preview has expired"),
         (status = 413, description = "The body is too large"),
         (status = 422, description = "The previews are not parts of one dataset"),
     )

@@ -30,8 +30,8 @@ use crate::shares::Sharer;
         (status = 200, body = FileRanges),
         (status = 400, description = "The request is malformed"),
         (status = 413, description = "More than 64 MiB"),
-        (status = 422, description = "Not the footer of a Parquet file, or there is no such column"),
-        (status = 503, description = "Other files are being read; try again after a while"),
+        (status = 422, description = "Not the footer of a Parquet file, or no such column"),
+        (status = 503, description = "Other files are being read; try again later"),
     )
 )]
 pub(crate) async fn footer(

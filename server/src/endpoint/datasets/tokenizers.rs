@@ -26,8 +26,8 @@ const EXAMPLE: &str = "The quick brown fox jumps over the lazy dog.";
         (status = 200, body = TokenizerSummary),
         (status = 400, description = "The body did not arrive"),
         (status = 413, description = "More than 64 MiB"),
-        (status = 422, description = "Not a tokenizer that can be used"),
-        (status = 503, description = "Other files are being read; try again after a while"),
+        (status = 422, description = "Not a supported tokenizer"),
+        (status = 503, description = "Other files are being read; try again later"),
     )
 )]
 pub(crate) async fn hold(

@@ -114,14 +114,14 @@ impl UploadOptions {
     request_body(content = String, content_type = "application/octet-stream", description = "The file"),
     responses(
         (status = 201, body = Uploaded, description = "Stored"),
-        (status = 200, body = Uploaded, description = "The same content is stored already"),
-        (status = 202, body = api::dataset::DatasetPreview, description = "Read and not stored"),
+        (status = 200, body = Uploaded, description = "The same content is already stored"),
+        (status = 202, body = api::dataset::DatasetPreview, description = "Read, not stored"),
         (status = 400, description = "The request is malformed"),
-        (status = 404, description = "The tokenizer is not held any more"),
+        (status = 404, description = "The tokenizer has expired"),
         (status = 413, description = "More than 64 MiB of a format that is read whole, or too many rows"),
         (status = 415, description = "Not a length file"),
-        (status = 422, description = "The file is empty, its lengths are not lengths, or a column must be chosen; the candidates are named"),
-        (status = 503, description = "Other files are being read; try again after a while"),
+        (status = 422, description = "The file is empty, its lengths are not lengths, or a column must be chosen; the candidates are listed"),
+        (status = 503, description = "Other files are being read; try again later"),
     )
 )]
 pub(crate) async fn upload(

@@ -45,7 +45,7 @@ pub(crate) struct From {
     get, path = "/api/v1/runs/{run}/events", tag = "runs",
     params(
         ("run" = String, Path, description = "Identifier"), From,
-        ("Last-Event-ID" = Option<String>, Header, description = "Row behind which the stream goes on"),
+        ("Last-Event-ID" = Option<String>, Header, description = "Row after which the stream continues"),
     ),
     responses(
         (status = 200, body = RunEvent, content_type = "text/event-stream", description = "Until the run is deleted or the server stops"),
@@ -91,7 +91,7 @@ pub(crate) struct Several {
 /// deleted runs are skipped.
 #[utoipa::path(
     get, path = "/api/v1/runs/events", tag = "runs",
-    params(Several, ("Last-Event-ID" = Option<String>, Header, description = "Rows behind which the stream goes on")),
+    params(Several, ("Last-Event-ID" = Option<String>, Header, description = "Rows after which the stream continues")),
     responses(
         (status = 200, body = RunUpdate, content_type = "text/event-stream", description = "Until all runs are deleted or the server stops"),
         (status = 400, description = "The query is malformed"),

@@ -50,12 +50,12 @@ pub(crate) struct Options {
     request_body(content = String, content_type = "application/octet-stream", description = "The file"),
     responses(
         (status = 201, body = RunDetail, description = "Stored"),
-        (status = 200, body = RunDetail, description = "Stored before by the same request"),
+        (status = 200, body = RunDetail, description = "Already stored by the same request"),
         (status = 400, description = "The query is malformed, the key is too long, or the body did not arrive"),
-        (status = 410, description = "Stored before by the same request, and deleted"),
+        (status = 410, description = "Stored by the same request and deleted since"),
         (status = 413, description = "More than 256 MiB"),
-        (status = 422, description = "It is no log, fields are wrong, or the key came with another request"),
-        (status = 503, description = "Other files are being read; try again after a while"),
+        (status = 422, description = "Not a log, invalid fields, or the key belongs to another request"),
+        (status = 503, description = "Other files are being read; try again later"),
     )
 )]
 pub(crate) async fn import(

@@ -45,10 +45,10 @@ pub(crate) struct LogQuery {
 #[utoipa::path(
     head, path = "/api/v1/runs/{run}/log", tag = "runs", params(("run" = String, Path, description = "Identifier"), LogQuery),
     responses(
-        (status = 200, description = "Its bytes stand in Upload-Offset, the file spoken of in Upload-File"),
+        (status = 200, description = "Upload-Offset has the number of stored bytes, Upload-File the current file"),
         (status = 400, description = "The query is malformed"),
         (status = 401, description = "The token of the run, or the server's, is needed"),
-        (status = 403, description = "The token is not good for this run"),
+        (status = 403, description = "The token does not belong to this run"),
         (status = 404, description = "Unknown"),
         (status = 410, description = "Deleted"),
     )
@@ -76,15 +76,15 @@ pub(crate) async fn end(
     params(("run" = String, Path, description = "Identifier"), LogQuery),
     request_body(content = String, content_type = "application/octet-stream", description = "Bytes of the log"),
     responses(
-        (status = 204, description = "Stored; the end of the file stands in Upload-Offset"),
-        (status = 400, description = "The query is malformed, or the body broke off; what came of it is stored"),
+        (status = 204, description = "Stored; Upload-Offset has the end of the file"),
+        (status = 400, description = "The query is malformed, or the body is incomplete; the part that arrived is stored"),
         (status = 401, description = "The token of the run, or the server's, is needed"),
-        (status = 403, description = "The token is not good for this run, or no longer"),
+        (status = 403, description = "The token does not belong to this run, or has expired"),
         (status = 404, description = "Unknown"),
-        (status = 409, description = "gap: go on from Upload-Offset; diverged: open the next file; not-live: the log was imported; upload-replaced: newer requests took over"),
+        (status = 409, description = "gap: continue at Upload-Offset; diverged: open the next file; not-live: the log was imported; upload-replaced: a newer upload replaced this one"),
         (status = 410, description = "Deleted"),
-        (status = 413, description = "More than a request or a run may have"),
-        (status = 429, description = "Too many logs are being sent; try again after a while"),
+        (status = 413, description = "Exceeds the limit of a request or a run"),
+        (status = 429, description = "Too many logs are being sent; try again later"),
     )
 )]
 pub(crate) async fn append(
@@ -152,11 +152,11 @@ pub(crate) async fn bytes(
     post, path = "/api/v1/runs/{run}/finish", tag = "runs", request_body = FinishRun,
     params(("run" = String, Path, description = "Identifier")),
     responses(
-        (status = 204, description = "It ended, or crashed where the code is neither 0 nor 130"),
-        (status = 400, description = "The body is not such a document"),
-        (status = 403, description = "The token is not good for this run"),
+        (status = 204, description = "Ended, or crashed if the exit code is not 0 or 130"),
+        (status = 400, description = "The body is not a document of this form"),
+        (status = 403, description = "The token does not belong to this run"),
         (status = 404, description = "Unknown"),
-        (status = 409, description = "The log was imported whole"),
+        (status = 409, description = "The log was imported as a complete file"),
         (status = 410, description = "Deleted"),
         (status = 413, description = "More than 64 KiB"),
     )

@@ -41,8 +41,8 @@ pub(crate) struct PictureQuery {
 #[utoipa::path(
     get, path = "/api/v1/sweeps/{id}/picture", tag = "sweeps", params(("id" = String, Path, description = "Identifier"), PictureQuery),
     responses(
-        (status = 200, body = Picture), (status = 400, description = "A wrong query"), (status = 404, description = "Unknown"),
-        (status = 410, description = "Deleted"), (status = 422, description = "There is no such picture"),
+        (status = 200, body = Picture), (status = 400, description = "The query is malformed"), (status = 404, description = "Unknown"),
+        (status = 410, description = "Deleted"), (status = 422, description = "No such picture"),
     )
 )]
 pub(crate) async fn picture(

@@ -64,7 +64,7 @@ impl FormOptions {
     params(("id" = String, Path, description = "Content address"), FormOptions),
     responses(
         (status = 200, description = "The times", content((Vec<TraceTimes> = "application/json"), (String = "text/csv"))),
-        (status = 400, description = "A wrong query"),
+        (status = 400, description = "The query is malformed"),
         (status = 404, description = "Unknown"),
         (status = 410, description = "Deleted"),
         (status = 422, description = "The trace has no kernels or copies of a device"),
@@ -107,7 +107,7 @@ pub(crate) struct DifferenceOptions {
     get, path = "/api/v1/traces/difference", tag = "traces", params(DifferenceOptions, FormOptions),
     responses(
         (status = 200, description = "The difference", content((TraceDifference = "application/json"), (String = "text/csv"))),
-        (status = 400, description = "A wrong query"),
+        (status = 400, description = "The query is malformed"),
         (status = 404, description = "A trace is unknown"),
         (status = 410, description = "A trace is deleted"),
         (status = 422, description = "A trace has no kernels or copies of a device"),
@@ -150,7 +150,7 @@ pub(crate) struct RanksOptions {
     get, path = "/api/v1/traces/ranks", tag = "traces", params(RanksOptions, FormOptions),
     responses(
         (status = 200, description = "The waits", content((RankReport = "application/json"), (String = "text/csv"))),
-        (status = 400, description = "A wrong query"),
+        (status = 400, description = "The query is malformed"),
         (status = 404, description = "A trace is unknown"),
         (status = 410, description = "A trace is deleted"),
         (status = 422, description = "Fewer than two ranks, two traces of one rank, or no collective in common"),
@@ -186,7 +186,7 @@ pub(crate) struct AxisOptions {
     get, path = "/api/v1/traces/axis", tag = "traces", params(RanksOptions, AxisOptions),
     responses(
         (status = 200, body = RankAxis),
-        (status = 400, description = "A wrong query"),
+        (status = 400, description = "The query is malformed"),
         (status = 404, description = "A trace is unknown"),
         (status = 410, description = "A trace is deleted"),
         (status = 422, description = "Fewer than two ranks, two traces of one rank, or no collective in common"),

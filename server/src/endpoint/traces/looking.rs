@@ -65,7 +65,7 @@ pub(crate) struct ViewOptions {
             (TraceView = "application/json"),
             (String = "application/vnd.planscope.trace-view"),
         )),
-        (status = 400, description = "A wrong query"),
+        (status = 400, description = "The query is malformed"),
         (status = 404, description = "Unknown"),
         (status = 410, description = "Deleted"),
     )
@@ -176,8 +176,8 @@ pub(crate) struct SliceOptions {
     params(("id" = String, Path, description = "Content address"), SliceOptions),
     responses(
         (status = 200, body = SliceDetail),
-        (status = 400, description = "A wrong query"),
-        (status = 404, description = "Unknown, or nothing runs there"),
+        (status = 400, description = "The query is malformed"),
+        (status = 404, description = "Unknown, or no slice at this time"),
         (status = 410, description = "Deleted"),
     )
 )]
@@ -266,7 +266,7 @@ pub(crate) struct SearchOptions {
     params(("id" = String, Path, description = "Content address"), SearchOptions),
     responses(
         (status = 200, body = TraceMatches),
-        (status = 400, description = "A wrong query"),
+        (status = 400, description = "The query is malformed"),
         (status = 404, description = "Unknown"),
         (status = 410, description = "Deleted"),
     )
@@ -357,7 +357,7 @@ pub(crate) struct CounterOptions {
     params(("id" = String, Path, description = "Content address"), CounterOptions),
     responses(
         (status = 200, body = CounterList),
-        (status = 400, description = "A wrong query"),
+        (status = 400, description = "The query is malformed"),
         (status = 404, description = "Unknown"),
         (status = 410, description = "Deleted"),
     )

@@ -70,7 +70,7 @@ pub(crate) async fn time_breakdown(
         (status = 200, body = ActionList),
         (status = 404, description = "Unknown"),
         (status = 410, description = "Deleted"),
-        (status = 422, description = "No name of the trace is an action of a pipeline schedule"),
+        (status = 422, description = "The trace has no action of a pipeline schedule"),
     )
 )]
 pub(crate) async fn actions(State(app): Shared, Path(id): Path<String>) -> Result<Json<ActionList>, ApiError> {
@@ -116,10 +116,10 @@ pub(crate) struct TimelineOptions {
             (Timeline = "application/json"),
             (String = "application/vnd.planscope.timeline"),
         )),
-        (status = 400, description = "A wrong query"),
+        (status = 400, description = "The query is malformed"),
         (status = 404, description = "Unknown, or no such iteration"),
         (status = 410, description = "Deleted"),
-        (status = 422, description = "No name of the trace is an action of a pipeline schedule"),
+        (status = 422, description = "The trace has no action of a pipeline schedule"),
     )
 )]
 pub(crate) async fn timeline(
@@ -168,12 +168,12 @@ pub(crate) struct AlignmentOptions {
     params(("id" = String, Path, description = "Content address"), AlignmentOptions),
     responses(
         (status = 200, body = Alignment),
-        (status = 300, description = "The prefix of the scenario is ambiguous; the candidates are named"),
-        (status = 400, description = "A wrong query"),
+        (status = 300, description = "The prefix of the scenario is ambiguous; the candidates are listed"),
+        (status = 400, description = "The query is malformed"),
         (status = 404, description = "Unknown, no such iteration, or no plan of that planner"),
         (status = 409, description = "The trace has no scenario, or its scenario has no plan yet"),
         (status = 410, description = "Deleted"),
-        (status = 422, description = "No name of the trace is an action of a pipeline schedule"),
+        (status = 422, description = "The trace has no action of a pipeline schedule"),
     )
 )]
 pub(crate) async fn alignment(
@@ -222,8 +222,8 @@ pub(crate) struct PredictionOptions {
     params(("id" = String, Path, description = "Content address"), PredictionOptions),
     responses(
         (status = 200, body = TracePrediction),
-        (status = 300, description = "The prefix of the scenario is ambiguous; the candidates are named"),
-        (status = 400, description = "A wrong query"),
+        (status = 300, description = "The prefix of the scenario is ambiguous; the candidates are listed"),
+        (status = 400, description = "The query is malformed"),
         (status = 404, description = "Unknown, or no plan of that planner"),
         (status = 409, description = "The trace has no scenario, or its scenario has no plan yet"),
         (status = 410, description = "Deleted"),

@@ -90,7 +90,7 @@ fn changed_values_are_refused_with_their_position() {
     );
     assert_eq!(
         run(|run| run.microbatches[0].send_forward_ns[0] = 4),
-        "run 0, rank 0, action 2: starts or lasts otherwise than in the timeline, or starts before the action in front of it"
+        "run 0, rank 0, action 2: its start or duration differs from the timeline, or it starts before the action that precedes it"
     );
     assert_eq!(
         run(|run| {

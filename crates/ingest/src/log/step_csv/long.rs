@@ -127,7 +127,7 @@ impl Long {
                 report.steps += 1;
                 report.source(Source::StepCsv);
             }
-            Some(_) => report.skip("there are more points than are kept", place),
+            Some(_) => report.skip("there are more points than can be stored", place),
         }
     }
 

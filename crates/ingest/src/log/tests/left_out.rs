@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::*;
 
-const BEYOND: &str = "there are more points than are kept; the rest of the file is not read";
+const BEYOND: &str = "there are more points than can be stored; the rest of the file is not read";
 
 /// Returns the steps of the points, and the assumptions in the report.
 fn within(bytes: &[u8], points: usize) -> (Vec<u64>, Vec<String>) {
@@ -56,7 +56,7 @@ fn panel_rows_beyond_the_limit_are_counted() {
     let text = "Step,a - loss,b - loss\n1,1,1\n2,1,1\n3,1,1\n4,1,\n";
     let Log { points, report, .. } = import(text.as_bytes(), &limits).expect("a panel");
     assert_eq!((points.len(), report.steps, report.skipped), (3, 2, 2));
-    assert_eq!(reasons(&report), ["there are more points than are kept"]);
+    assert_eq!(reasons(&report), ["there are more points than can be stored"]);
 }
 
 /// 1,003 columns after the step: the last three exceed the limit, one has no run, one is an
@@ -87,7 +87,7 @@ fn panel_columns_and_cells_are_reported() {
             ("a cell is no number", 1, 4),
             ("a value is not a number or not finite, and is missing", 1, 4),
             ("a row has more cells than there are columns", 1, 5),
-            ("a step has more values than are kept", 1, 5),
+            ("a step has more values than can be stored", 1, 5),
         ]
     );
 }
@@ -98,7 +98,7 @@ fn values_that_curves_cannot_store_are_reported() {
     let text = format!("{{{}, {}, {}}}", curve("a"), curve("b"), curve("c"));
     let limits = Limits { values: 2, ..Limits::default() };
     let Log { points, report, .. } = import(text.as_bytes(), &limits).expect("curves");
-    assert_eq!((points[0].others.len(), reasons(&report)), (2, vec!["a step has more values than are kept"]));
+    assert_eq!((points[0].others.len(), reasons(&report)), (2, vec!["a step has more values than can be stored"]));
     let far = "{\"a\": {\"step_interval\": 1, \"values\": {\"9007199254740992\": 1, \"1\": 2, \"2\": \"inf\"}}}";
     let Log { points, report, .. } = read(far);
     assert_eq!((points.len(), report.skipped), (2, 1));

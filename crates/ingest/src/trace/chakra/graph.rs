@@ -47,7 +47,7 @@ impl Graph {
             return builder.report.skip("a node with the id of another");
         }
         if self.nodes.len() >= limits.events || self.edges + node.dependencies() > 4 * limits.events {
-            return builder.report.skip("there are more nodes or dependencies than are kept");
+            return builder.report.skip("there are more nodes or dependencies than can be stored");
         }
         node.name.truncate(builder.clip(&node.name).len());
         self.edges += node.dependencies();

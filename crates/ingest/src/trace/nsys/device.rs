@@ -111,7 +111,7 @@ impl Export<'_, '_, '_> {
             let process = process_and_thread(optional(row, process).integer().unwrap_or_default()).0;
             let (key, shown) = (device_key(process, device), device.to_string());
             let Some(thread) = self.builder.thread((&key, &shown), (&stream, &stream)) else {
-                return self.builder.report.skip("there are more threads than are kept");
+                return self.builder.report.skip("there are more threads than can be stored");
             };
             if let Some(row) = self.builder.thread_mut(thread).filter(|row| row.name.is_none()) {
                 row.name = Some(format!("stream {stream}"));
@@ -132,7 +132,7 @@ impl Export<'_, '_, '_> {
                 self.launched.insert((process, correlation));
                 let joined = self.builder.join(&format!("{process} {correlation}"), thread, start, false, true);
                 if !joined {
-                    self.builder.report.problem("there are more arrows than are kept");
+                    self.builder.report.problem("there are more arrows than can be stored");
                 }
             }
         })?;

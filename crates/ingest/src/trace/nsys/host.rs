@@ -40,7 +40,7 @@ impl Export<'_, '_, '_> {
             {
                 let joined = self.builder.join(&format!("{process} {correlation}"), thread, start, true, false);
                 if !joined {
-                    self.builder.report.problem("there are more arrows than are kept");
+                    self.builder.report.problem("there are more arrows than can be stored");
                 }
             }
         })?;
@@ -86,7 +86,7 @@ impl Export<'_, '_, '_> {
         let (process, thread) = (process.to_string(), thread.to_string());
         let row = self.builder.thread((&process, &process), (&thread, &thread));
         match row {
-            None => self.builder.report.skip("there are more threads than are kept"),
+            None => self.builder.report.skip("there are more threads than can be stored"),
             Some(_) => {
                 if let Some(process) = self.builder.process(&process, &process).filter(|row| row.sort_index.is_none()) {
                     process.sort_index = Some(HOST_SORT_INDEX);

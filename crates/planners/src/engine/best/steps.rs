@@ -287,9 +287,10 @@ pub(super) fn screen_all(
     if screened.iter().all(|candidate| candidate.time.is_err()) {
         screened.extend(others);
     }
-    // Plans with equal times remain in the order of the candidates.
+    // Of plans with equal times, those that offload less are first; others remain in the order of the candidates.
     let fastest = screened.iter().map(Screened::seconds).fold(f64::INFINITY, f64::min);
-    screened.sort_by_key(|candidate| ((candidate.seconds() / fastest - 1.0) / TIE) as u64);
+    let ties = |candidate: &Screened| ((candidate.seconds() / fastest - 1.0) / TIE) as u64;
+    screened.sort_by(|a, b| ties(a).cmp(&ties(b)).then_with(|| a.offloaded().total_cmp(&b.offloaded())));
     Ok(Screening { screened, steps, common_steps })
 }
 

@@ -180,7 +180,7 @@ pub(crate) fn SettingsForm(
         <div class="request-card-fields" data-testid="correction-settings">
             {fields.collect_view()}
             <RunField settings=settings scenario=scenario />
-            <button class="quiet" on:click=move |_| settings.reset()>"As at first"</button>
+            <button class="quiet" on:click=move |_| settings.reset()>"Reset"</button>
         </div>
     }
 }
