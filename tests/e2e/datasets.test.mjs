@@ -6,6 +6,7 @@ import { expectNoFaults, findOverflow } from "./browser.mjs";
 import { fetchScenario, waitForPlanning } from "./explore.mjs";
 import { join } from "node:path";
 import { screenshots, useFixture } from "./fixture.mjs";
+import { readShifts, recordShifts } from "./layout_shifts.mjs";
 
 const fixture = useFixture();
 
@@ -13,19 +14,6 @@ const file = (name, content) => ({ name, mimeType: "text/plain", buffer: Buffer.
 const lengthFile = (name, values) => file(name, `num_tokens\n${values.join("\n")}\n`);
 const uploadFiles = (page, files) => page.getByTestId("upload").setInputFiles(files);
 const fetchDatasets = async () => (await fixture.server.get("/datasets")).datasets;
-
-/** Returns the sum of the layout shifts without recent input. */
-const sumLayoutShifts = (page) =>
-  page.evaluate(
-    () =>
-      new Promise((resolve) => {
-        let sum = 0;
-        new PerformanceObserver((list) => {
-          for (const entry of list.getEntries()) if (!entry.hadRecentInput) sum += entry.value;
-        }).observe({ type: "layout-shift", buffered: true });
-        setTimeout(() => resolve(sum), 300);
-      }),
-  );
 
 test("a file has a preview before storage, and an error replaces the previous preview", async () => {
   const page = await fixture.open({ refusals: true });
@@ -66,6 +54,7 @@ const unclear = file("unclear.csv", `alpha,beta\n${Array.from({ length: 40 }, (_
 test("a column of unknown meaning is chosen by the user, with sample values and histograms", async () => {
   for (const [scheme, width] of [["light", 1440], ["dark", 1440], ["light", 390], ["dark", 390]]) {
     const page = await fixture.open({ scheme, width, refusals: true });
+    await recordShifts(page);
     await page.goto("/datasets");
     await page.getByTestId("upload").waitFor({ state: "attached" });
     // Wait for the list first. The card of the file then moves the list, and this shift must not count.
@@ -82,8 +71,8 @@ test("a column of unknown meaning is chosen by the user, with sample values and 
     await page.getByTestId("preview-figures").getByText("40 samples").waitFor();
     assert.equal(await page.getByTestId("upload-column").inputValue(), "beta");
     await page.getByTestId("import-card").getByTestId("histogram").waitFor();
-    const shifted = await sumLayoutShifts(page);
-    assert.ok(shifted < 0.1, `layout shift ${shifted} at ${width} px`);
+    const { sum } = await readShifts(page);
+    assert.ok(sum < 0.1, `layout shift ${sum} at ${width} px`);
     await page.screenshot({ path: join(screenshots, `preview-${width}-${scheme}.png`), fullPage: true });
     expectNoFaults(page);
     await page.context().close();
