@@ -30,7 +30,8 @@ async function waitForBars(card, parts, rows) {
   return traces.count();
 }
 
-const assertClose = (actual, expected, what) => assert.ok(Math.abs(actual - expected) <= 1e-3 * expected, `${what}: ${actual} instead of ${expected}`);
+const assertClose = (actual, expected, what, tolerance = 1e-3) =>
+  assert.ok(Math.abs(actual - expected) <= tolerance * expected, `${what}: ${actual} instead of ${expected}`);
 
 test("the time of every rank adds up to the iteration", async () => {
   const card = page.getByTestId("card-time");
@@ -84,6 +85,12 @@ test("the parts of the peak memory add up to the peak of the plan", async () => 
   await card.locator("details summary").first().click();
   const ranks = await readSums(card.getByTestId("peak-ranks"));
   assert.equal(ranks.length, last.answer.ranks.length);
+  const rows = await card.getByTestId("peak-ranks").locator("tbody tr").all();
+  for (const [rank, row] of rows.entries()) {
+    const parts = (await row.locator("td").allInnerTexts()).slice(0, 5).map(parseFloat);
+    // Cells have three significant digits.
+    assertClose(parts.reduce((one, other) => one + other), ranks[rank], `parts of rank ${rank}`, 5e-3);
+  }
   assertClose(Math.max(...ranks), last.answer.metrics.peak_memory_gib, "the highest rank, without the reserve, as in the table of plans");
   expectNoFaults(page);
 });

@@ -206,7 +206,7 @@ for (const { form, since, link, id } of links) {
   });
 }
 
-test("a self-contained link works without a stored scenario and is stored on planning", async () => {
+test("a self-contained link works without a stored scenario and is stored on planning", async (t) => {
   const stored = await storeScenario(example);
   await page.goto(`/s/${stored.short}`);
   await waitForPlanning(page);
@@ -218,6 +218,7 @@ test("a self-contained link works without a stored scenario and is stored on pla
   assert.ok(url.length < 8300, `${url.length} characters`);
 
   const other = await startServer();
+  t.after(() => other.stop());
   const otherPage = await openPage(fixture.browser, other);
   const sent = [];
   otherPage.on("request", (request) => {
@@ -241,7 +242,6 @@ test("a self-contained link works without a stored scenario and is stored on pla
   assert.deepEqual(sent, [], "nothing is planned");
   expectNoFaults(otherPage);
   await otherPage.context().close();
-  await other.stop();
 });
 
 test("copying a link saves the scenario, and the list can undo this", async () => {
@@ -368,9 +368,11 @@ test("the draft survives a reload, and edits are undone and redone step by step"
   const nodes = await field(page, "/cluster/nodes").inputValue();
   await setNumber(page, "/cluster/nodes", 8);
   await waitForPlanning(page);
-  await page.goto("/new");
-  await waitForPlanning(page);
-  assert.equal(await field(page, "/cluster/nodes").inputValue(), "8", "the draft is restored");
+  for (const open of [() => page.reload(), () => page.goto("/new")]) {
+    await open();
+    await waitForPlanning(page);
+    assert.equal(await field(page, "/cluster/nodes").inputValue(), "8", `the draft is restored after ${open}`);
+  }
   await setNumber(page, "/cluster/nodes", 2);
   await waitForPlanning(page);
   await page.getByRole("button", { name: "Undo" }).click();
@@ -417,16 +419,35 @@ for (const scheme of ["light", "dark"]) {
   });
 }
 
-test("a list is searched and its edit form is opened by keyboard", async () => {
+test("a list is sorted, searched and edited, and a scenario is deleted and restored, all by keyboard", async () => {
   await page.goto("/scenarios");
+  const pressEnter = async (name) => {
+    await page.getByRole("button", { name }).focus();
+    await page.keyboard.press("Enter");
+  };
+  await rows("scenarios").first().waitFor();
+  await pressEnter(/^Name/);
+  await waitForEqual(() => readNames("scenarios"), ["Alpha 100%", "Beta renamed", "Gamma <img src=x onerror=alert(1)>"], "by name");
   await page.getByTestId("scenarios-search").focus();
   await page.keyboard.type("Gamma");
   await waitForEqual(() => rows("scenarios").count(), 1, "one scenario matches");
-  await page.getByRole("button", { name: /^Edit Gamma/ }).focus();
-  await page.keyboard.press("Enter");
-  await page.getByLabel("Name", { exact: true }).waitFor();
-  assert.equal(await page.evaluate(() => document.activeElement.tagName), "INPUT", "the form has the focus");
+  const name = page.getByLabel("Name", { exact: true });
+  await pressEnter(/^Edit Gamma/);
+  await name.waitFor();
+  assert.ok(await name.evaluate((element) => element === document.activeElement), "the form has the focus");
   await page.keyboard.press("Escape");
-  await page.getByLabel("Name", { exact: true }).waitFor({ state: "detached" });
+  await name.waitFor({ state: "detached" });
+  await pressEnter(/^Edit Gamma/);
+  await name.waitFor();
+  await page.keyboard.press("Control+a");
+  await page.keyboard.type("Gamma renamed");
+  await page.keyboard.press("Enter");
+  await waitForEqual(() => readNames("scenarios"), ["Gamma renamed"], "the new name is stored");
+  const countStored = async () => (await fixture.server.get("/scenarios?q=Gamma%20renamed")).total;
+  await pressEnter("Delete Gamma renamed");
+  await waitForEqual(() => rows("scenarios").count(), 0, "deleted");
+  await pressEnter("Undo");
+  await waitForEqual(() => readNames("scenarios"), ["Gamma renamed"], "restored");
+  await waitForEqual(countStored, 1, "stored");
   expectNoFaults(page);
 });

@@ -36,12 +36,9 @@ export async function openPage(browser, server, { scheme = "light", width = 1440
   const page = await context.newPage();
   page.faults = [];
   page.on("console", (message) => {
-    // The browser reports each rejected request as an error. Only tests with `refusals` expect rejected requests. The page sends a
-    // what-if after each edit. Between two related edits the scenario can be invalid, so status 422 of a what-if is never a fault.
-    const { url } = message.location();
-    const isInvalidEdit = /status of 422/.test(message.text()) && url.includes("/api/v1/what-if?");
+    // The browser reports each rejected request as an error. Only tests with `refusals` expect rejected requests.
     const isExpectedRefusal = refusals && /status of 4\d\d/.test(message.text());
-    if (message.type() === "error" && !isExpectedRefusal && !isInvalidEdit) page.faults.push(`console: ${message.text()} (${url})`);
+    if (message.type() === "error" && !isExpectedRefusal) page.faults.push(`console: ${message.text()} (${message.location().url})`);
   });
   page.on("pageerror", (error) => page.faults.push(`exception: ${error.message}`));
   page.on("request", (request) => {

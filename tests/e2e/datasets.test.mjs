@@ -3,9 +3,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { findViolations } from "./axe.mjs";
 import { expectNoFaults, findOverflow } from "./browser.mjs";
-import { fetchScenario, waitForPlanning } from "./explore.mjs";
 import { join } from "node:path";
 import { screenshots, useFixture } from "./fixture.mjs";
+import { readShifts, recordShifts } from "./layout_shifts.mjs";
 
 const fixture = useFixture();
 
@@ -13,19 +13,6 @@ const file = (name, content) => ({ name, mimeType: "text/plain", buffer: Buffer.
 const lengthFile = (name, values) => file(name, `num_tokens\n${values.join("\n")}\n`);
 const uploadFiles = (page, files) => page.getByTestId("upload").setInputFiles(files);
 const fetchDatasets = async () => (await fixture.server.get("/datasets")).datasets;
-
-/** Returns the sum of the layout shifts without recent input. */
-const sumLayoutShifts = (page) =>
-  page.evaluate(
-    () =>
-      new Promise((resolve) => {
-        let sum = 0;
-        new PerformanceObserver((list) => {
-          for (const entry of list.getEntries()) if (!entry.hadRecentInput) sum += entry.value;
-        }).observe({ type: "layout-shift", buffered: true });
-        setTimeout(() => resolve(sum), 300);
-      }),
-  );
 
 test("a file has a preview before storage, and an error replaces the previous preview", async () => {
   const page = await fixture.open({ refusals: true });
@@ -66,6 +53,7 @@ const unclear = file("unclear.csv", `alpha,beta\n${Array.from({ length: 40 }, (_
 test("a column of unknown meaning is chosen by the user, with sample values and histograms", async () => {
   for (const [scheme, width] of [["light", 1440], ["dark", 1440], ["light", 390], ["dark", 390]]) {
     const page = await fixture.open({ scheme, width, refusals: true });
+    await recordShifts(page);
     await page.goto("/datasets");
     await page.getByTestId("upload").waitFor({ state: "attached" });
     // Wait for the list first. The card of the file then moves the list, and this shift must not count.
@@ -82,8 +70,8 @@ test("a column of unknown meaning is chosen by the user, with sample values and 
     await page.getByTestId("preview-figures").getByText("40 samples").waitFor();
     assert.equal(await page.getByTestId("upload-column").inputValue(), "beta");
     await page.getByTestId("import-card").getByTestId("histogram").waitFor();
-    const shifted = await sumLayoutShifts(page);
-    assert.ok(shifted < 0.1, `layout shift ${shifted} at ${width} px`);
+    const { sum } = await readShifts(page);
+    assert.ok(sum < 0.1, `layout shift ${sum} at ${width} px`);
     await page.screenshot({ path: join(screenshots, `preview-${width}-${scheme}.png`), fullPage: true });
     expectNoFaults(page);
     await page.context().close();
@@ -155,20 +143,24 @@ test("datasets are mixed by weight, in the list and in a scenario", async () => 
   await page.getByLabel("Weight of short.csv").fill("3");
   await page.getByTestId("mix").getByText("75.0").waitFor();
   await page.screenshot({ path: join(screenshots, "mix-1440-light.png"), fullPage: true });
+  /** Returns the parts of the next scenario with a mixture that is stored. Its planning is not needed. */
+  const waitForParts = async () => {
+    const isMixed = (request) => request.method() === "PUT" && request.url().endsWith("/scenarios") && request.postDataJSON().workload.samples.parts;
+    const stored = await page.waitForResponse((response) => isMixed(response.request()));
+    return (await stored.json()).scenario.workload.samples.parts;
+  };
+  let parts = waitForParts();
   await page.getByTestId("mix-open").click();
-  await waitForPlanning(page, ["done", "infeasible", "error"]);
-  const { scenario } = await fetchScenario(page, fixture.server);
-  const parts = scenario.workload.samples.parts.map(({ weight, source }) => [weight, source.id]);
-  assert.deepEqual(parts, [[3, short], [1, long]]);
+  assert.deepEqual((await parts).map(({ weight, source }) => [weight, source.id]), [[3, short], [1, long]]);
   assert.match(await page.getByTestId("mixture-share").first().innerText(), /75/);
 
   // Without the second part, the scenario has no mixture. Adding a part creates a mixture again.
   await page.getByRole("button", { name: /Remove short\.csv/ }).click();
+  await page.getByTestId("mixture-share").first().waitFor({ state: "detached" });
+  parts = waitForParts();
   await page.getByTestId("samples-add").selectOption(`dataset:${short}`);
   await page.getByTestId("mixture-share").nth(1).waitFor();
-  await waitForPlanning(page, ["done", "infeasible", "error"]);
-  const mixed = await fetchScenario(page, fixture.server);
-  assert.deepEqual(mixed.scenario.workload.samples.parts.map(({ source }) => source.id), [long, short]);
+  assert.deepEqual((await parts).map(({ source }) => source.id), [long, short]);
   expectNoFaults(page);
   await page.context().close();
 });

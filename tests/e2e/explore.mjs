@@ -4,6 +4,8 @@ import assert from "node:assert/strict";
 const PLANNING_TIMEOUT_MS = 120_000;
 /** Time for which the state must not change. The page sends an edit only after a pause. */
 const STABLE_MS = 700;
+/** A page opens its scenario within this time. */
+const IDLE_TIMEOUT_MS = 15_000;
 
 export const status = (page) => page.getByTestId("plan-status");
 export const field = (page, pointer) => page.locator(`[data-pointer="${pointer}"]`);
@@ -22,11 +24,12 @@ export async function waitForPlanning(page, states = ["done"]) {
     state = now;
     if (Date.now() - since >= STABLE_MS) {
       if (states.includes(state)) return state;
-      if (state !== "idle") break;
+      if (state !== "idle" || Date.now() - since >= IDLE_TIMEOUT_MS) break;
     }
     await page.waitForTimeout(50);
   }
-  throw new Error(`planning is "${state}", expected ${states.join(" or ")}: ${await status(page).innerText()}`);
+  const what = state === "idle" ? "nothing is being planned" : `planning is "${state}"`;
+  throw new Error(`${what}, expected ${states.join(" or ")}: ${await status(page).innerText()}`);
 }
 
 /** Opens a ready scenario by its link and waits for its outcome. */

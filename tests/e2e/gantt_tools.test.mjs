@@ -132,13 +132,22 @@ test("a drag on the axis zooms, and a drag in the minimap moves the window", asy
   await resetView();
 });
 
-test("a rank is pinned by key and unpinned by button", async () => {
+test("a rank that is pinned by key is in the first row until it is unpinned by button", async () => {
   await press("ArrowDown", "ArrowDown", "p");
   const unpin = figure.getByRole("button", { name: "Unpin 1" });
   await unpin.waitFor();
-  await chart.scrollIntoViewIfNeeded();
+  const pinned = /^Rank \d+ /m.exec(await selection().innerText())[0];
+  assert.notEqual(pinned, "Rank 0 ");
+  const waitForFirstRow = async (name) => {
+    await chart.scrollIntoViewIfNeeded();
+    const box = await chart.boundingBox();
+    await page.mouse.move(box.x + box.width * 0.3, box.y + 7);
+    await page.locator(".gantt-tooltip").getByText(new RegExp(`^${name}`)).waitFor();
+  };
+  await waitForFirstRow(pinned);
   await unpin.click();
   await unpin.waitFor({ state: "detached" });
+  await waitForFirstRow("Rank 0 ");
   await resetView();
 });
 
@@ -165,7 +174,13 @@ test("a selection is announced, the actions are available as a table, and ? open
   assert.match(await waitForTextChange(announcement(), ""), /stage \d+.*microbatch \d+.*\d (µs|ms|s)\b/i);
   const table = figure.locator("details.gantt-table");
   await table.locator("summary").click();
-  await table.locator("tbody tr").nth(10).waitFor();
+  const row = table.locator("tbody tr").nth(10);
+  const [rank, action, stage, microbatch, , length] = await row.locator("td").allInnerTexts();
+  assert.equal(await table.locator(".gantt-pages span").innerText(), `1–100 of ${fullWindow.spans.toLocaleString("en")}`, "the table lists the spans of the chart");
+  await row.getByRole("button").click();
+  await selection().getByText(`Rank ${rank} · ${action} · microbatch ${microbatch}`).waitFor();
+  await selection().getByText(length, { exact: true }).waitFor();
+  await selection().getByText(new RegExp(`^${stage} \\(chunk`)).waitFor();
   await table.locator("summary").click();
   await press("?");
   const help = page.getByRole("dialog");

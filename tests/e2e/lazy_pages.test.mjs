@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { expectNoFaults } from "./browser.mjs";
 import { useFixture } from "./fixture.mjs";
+import { readShifts, recordShifts } from "./layout_shifts.mjs";
 
 const fixture = useFixture();
 
@@ -60,12 +61,7 @@ test("a page fetches only its own modules, once", async () => {
 
 test("a slow module shows a placeholder, and the layout is stable when it arrives", async () => {
   const page = await fixture.open();
-  await page.addInitScript(() => {
-    window.shift = 0;
-    new PerformanceObserver((list) => {
-      for (const entry of list.getEntries()) if (!entry.hadRecentInput) window.shift += entry.value;
-    }).observe({ type: "layout-shift", buffered: true });
-  });
+  await recordShifts(page);
   let release;
   const released = new Promise((resolve) => (release = resolve));
   await page.route(isPart, async (route) => {
@@ -78,9 +74,8 @@ test("a slow module shows a placeholder, and the layout is stable when it arrive
   assert.ok(await page.isVisible("header.bar"));
   release();
   await page.waitForSelector('h1:text-is("Sweeps")');
-  await page.waitForTimeout(300);
-  const shift = await page.evaluate(() => window.shift);
-  assert.ok(shift < 0.05, `layout shift ${shift}`);
+  const { sum } = await readShifts(page);
+  assert.ok(sum < 0.05, `layout shift ${sum}`);
   await page.unroute(isPart);
   expectNoFaults(page);
   await page.context().close();

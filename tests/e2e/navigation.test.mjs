@@ -5,10 +5,36 @@ import { test } from "node:test";
 import { expectNoFaults } from "./browser.mjs";
 import { openReady, setNumber, waitForPlanning } from "./explore.mjs";
 import { useFixture } from "./fixture.mjs";
+import { waitForValue } from "./runs.mjs";
 
 const fixture = useFixture();
 
 const headerLink = (page, name) => page.locator("header.bar").getByRole("link", { name, exact: true });
+/**
+ * Holds the requests of this method and address. `waitForRequest` waits until one is held. `release` sends the held requests, waits until
+ * they end, and stops holding.
+ */
+async function holdRequests(page, method, address) {
+  const held = [];
+  await page.route(address, (route) => (route.request().method() === method ? held.push(route) : route.continue()));
+  return {
+    waitForRequest: () => waitForValue(() => held.length, (count) => count === 1, "held requests"),
+    async release() {
+      for (const route of held) {
+        const ended = Promise.race(["requestfinished", "requestfailed"].map((name) => page.waitForEvent(name, (request) => request === route.request())));
+        await route.continue();
+        await ended;
+      }
+      await page.unroute(address);
+      // The response of a later request is handled after those of the held requests.
+      await page.evaluate(async () => {
+        await (await fetch("/api/v1/runs")).text();
+        await new Promise(requestAnimationFrame);
+      });
+    },
+  };
+}
+
 const readPath = (page) => new URL(page.url()).pathname;
 
 test("the explore page has the same state however it is opened", async () => {
@@ -50,7 +76,7 @@ test("the explore page has the same state however it is opened", async () => {
 
 test("the back button returns from the compared scenario", async () => {
   const page = await fixture.open();
-  await page.goto("/new?ready=vlm-s-image-heavy");
+  await page.goto("/new?ready=gpt-3-175b-uniform");
   await waitForPlanning(page);
   const other = readPath(page);
   await page.goto("/new?ready=llama-2-7b-long-documents");
@@ -151,32 +177,28 @@ test("a scenario from a self-contained link survives navigation", async () => {
 
 test("a response that arrives after navigation does not affect other pages", async () => {
   const page = await fixture.open();
-  const pending = [];
-  await page.route("**/api/v1/traces?*", async (route) => {
-    if (route.request().method() === "POST") pending.push(route);
-    else await route.continue();
-  });
+  const upload = await holdRequests(page, "POST", "**/api/v1/traces?*");
   await page.goto("/traces");
   const trace = { name: "late.json", mimeType: "application/json", buffer: Buffer.from(JSON.stringify([{ ph: "X", pid: 1, tid: 1, ts: 0, dur: 5, name: "late" }])) };
   await page.getByTestId("trace-upload").setInputFiles(trace);
   await page.getByTestId("cancel-upload").waitFor();
   await headerLink(page, "Runs").click();
   await page.getByTestId("import-log").waitFor({ state: "attached" });
-  assert.equal(pending.length, 1);
-  await pending[0].continue();
-  await page.waitForTimeout(800);
-  await page.unroute("**/api/v1/traces?*");
+  await page.getByTestId("runs-empty").waitFor();
+  await upload.waitForRequest();
+  const before = await page.locator("main").innerHTML();
+  await upload.release();
+  assert.equal(readPath(page), "/runs");
+  assert.equal(await page.locator("main").innerHTML(), before, "the page of runs is unchanged");
 
   // Charts of schedules have abstract units, charts of plans have seconds.
-  await page.route("**/api/v1/schedules", async (route) => {
-    await page.waitForTimeout(900);
-    await route.continue().catch(() => {});
-  });
-  await page.goto("/schedules");
-  await page.waitForTimeout(300);
-  await page.getByRole("link", { name: "Explore", exact: true }).click();
+  await openReady(page, "llama-2-7b-long-documents");
+  const comparison = await holdRequests(page, "POST", "**/api/v1/schedules");
+  await headerLink(page, "Schedules").click();
+  await comparison.waitForRequest();
+  await headerLink(page, "Explore").click();
   await waitForPlanning(page);
-  await page.waitForTimeout(1200);
+  await comparison.release();
   const chart = page.locator("canvas.gantt-canvas").first();
   await chart.focus();
   await page.keyboard.press("ArrowRight");
@@ -204,8 +226,7 @@ test("an upload can be cancelled", async () => {
 
 test("a chart is saved as SVG and PNG, and differences are described in text", async () => {
   const page = await fixture.open();
-  await page.goto("/new?ready=vlm-s-image-heavy");
-  await waitForPlanning(page);
+  await openReady(page, "llama-2-7b-long-documents");
   const chart = page.locator(".chart", { has: page.locator(".chart-saves") }).first();
   await chart.scrollIntoViewIfNeeded();
   for (const [format, begins] of [["svg", "<svg"], ["png", "\x89PNG"]]) {

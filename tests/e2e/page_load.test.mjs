@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { openReady } from "./explore.mjs";
 import { useFixture } from "./fixture.mjs";
+import { readShifts, recordShifts } from "./layout_shifts.mjs";
 
 const fixture = useFixture();
 const MAX_SHIFT = 0.1;
@@ -40,23 +41,11 @@ test("the layout of every page is stable while it loads", async (t) => {
   for (const [width, height] of [[1440, 1000], [390, 844]]) {
     for (const path of paths) {
       const page = await fixture.open({ width, height });
-      await page.addInitScript(() => {
-        globalThis.shifts = [];
-        new PerformanceObserver((list) => {
-          for (const entry of list.getEntries()) {
-            if (entry.hadRecentInput) continue;
-            const sources = entry.sources.map(({ node }) => node?.className || node?.nodeName).join(" ");
-            globalThis.shifts.push([entry.value, sources]);
-          }
-        }).observe({ type: "layout-shift", buffered: true });
-      });
+      await recordShifts(page);
       await page.goto(path);
-      await page.waitForLoadState("networkidle");
-      await page.waitForTimeout(1000);
-      const found = await page.evaluate(() => globalThis.shifts);
-      const sum = found.reduce((all, [value]) => all + value, 0);
-      t.diagnostic(`${width} ${path}: ${sum.toFixed(4)}`);
-      if (sum >= MAX_SHIFT) shifts[`${width} ${path}`] = [sum, found];
+      const found = await readShifts(page);
+      t.diagnostic(`${width} ${path}: ${found.sum.toFixed(4)}`);
+      if (found.sum >= MAX_SHIFT) shifts[`${width} ${path}`] = found;
       await page.context().close();
     }
   }

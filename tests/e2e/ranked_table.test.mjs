@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
 import { expectNoFaults } from "./browser.mjs";
-import { fetchScenario, field, gantt, openReady, readRanking, readWindow, reveal, waitForPlanning } from "./explore.mjs";
+import { fetchScenario, field, gantt, openReady, readChangedWindow, readRanking, readWindow, reveal, waitForPlanning } from "./explore.mjs";
 import { screenshots, useFixture } from "./fixture.mjs";
 
 const fixture = useFixture();
@@ -32,19 +32,13 @@ test("the table shows layout, layers per stage and tokens/s/GPU of each plan", a
 test("results are reachable with at most ten presses of Tab", async () => {
   const page = await fixture.open();
   await openReady(page, READY);
-  const link = await page.url();
-  await page.goto(link);
-  await waitForPlanning(page);
-  let presses = 0;
-  let reached = false;
-  for (; presses < 10 && !reached; presses += 1) {
+  const isReached = () => page.evaluate(() => document.activeElement?.id === "results");
+  for (let presses = 0; presses < 10 && !(await isReached()); presses += 1) {
     await page.keyboard.press("Tab");
     const id = await page.evaluate(() => document.activeElement?.dataset?.testid);
     if (id === "skip-to-results") await page.keyboard.press("Enter");
-    reached = await page.evaluate(() => document.activeElement?.id === "results");
   }
-  assert.ok(reached, "the table has the focus");
-  assert.ok(presses <= 10);
+  assert.ok(await isReached(), "the results have the focus");
   expectNoFaults(page);
   await page.context().close();
 });
@@ -55,22 +49,27 @@ test("charts have the order of the table while a field changes", async () => {
   await page.evaluate(() => {
     const order = (selector, read) => [...document.querySelectorAll(selector)].map(read);
     globalThis.wrong = [];
+    globalThis.compared = 0;
     const look = () => {
       const table = order('[data-testid="ranking"] tr[data-planner]', (row) => row.dataset.planner);
       const charts = order('canvas[data-testid^="gantt-"]', (canvas) => canvas.dataset.testid.slice(6));
       const expected = table.filter((planner) => charts.includes(planner));
       if (expected.join() !== charts.filter((planner) => table.includes(planner)).join()) globalThis.wrong.push([table, charts]);
+      if (expected.length === 3) globalThis.compared += 1;
       requestAnimationFrame(look);
     };
     look();
   });
   await reveal(page, "/workload/context_length");
   for (const value of [16384, 4096, 8192, 24576, 4096, 32768]) {
+    const [before, compared] = [await readWindow(gantt(page, "1f1b")), await page.evaluate(() => globalThis.compared)];
     await field(page, "/workload/context_length").fill(String(value));
-    await page.waitForTimeout(300);
+    await readChangedWindow(gantt(page, "1f1b"), before);
+    await page.waitForFunction((compared) => globalThis.compared > compared, compared);
   }
   await waitForPlanning(page);
   assert.deepEqual(await page.evaluate(() => globalThis.wrong), []);
+  expectNoFaults(page);
   await page.context().close();
 });
 
@@ -81,20 +80,25 @@ test("communication inside actions is drawn", async () => {
   const [{ planner, answer }] = outcome.results;
   assert.ok(answer.metrics.exposed_communication > 0.001);
   const canvas = gantt(page, planner);
-  await readWindow(canvas);
-  const colours = await canvas.evaluate((element) => {
-    const { data, width, height } = element.getContext("2d").getImageData(0, 0, element.width, element.height);
-    const ratio = devicePixelRatio;
-    // Middle pixel row of the communication strip at the lower edge of the first bar.
-    const y = Math.min(height - 1, Math.round(13.5 * ratio));
-    const found = new Set();
-    for (let x = 0; x < width; x += 1) {
-      const at = (y * width + x) * 4;
-      found.add(`${data[at]},${data[at + 1]},${data[at + 2]}`);
-    }
-    return [...found];
+  let window = await readWindow(canvas);
+  // Zoom in until actions are wider than pixels, which mix the colours of narrow actions.
+  await canvas.focus();
+  for (let press = 0; press < 6; press += 1) {
+    await page.keyboard.press("w");
+    window = await readChangedWindow(canvas, window);
+  }
+  const columns = await canvas.evaluate((element) => {
+    const { data, width } = element.getContext("2d").getImageData(0, 0, element.width, element.height);
+    // Upper edge of the first bar, and middle of the communication strip at its lower edge.
+    const [bar, strip] = [3, 13.5].map((y) => Math.round(y * devicePixelRatio) * width);
+    const read = (pixel) => data.slice(4 * pixel, 4 * pixel + 3).join();
+    return Array.from({ length: width }, (_, x) => [read(bar + x), read(strip + x)]);
   });
-  assert.ok(colours.includes("136,34,85"), `the colour of communication is in the bars: ${colours.slice(0, 20)}`);
+  const [communication, forward, backward] = ["136,34,85", "0,114,178", "238,102,119"];
+  for (const action of [forward, backward]) {
+    const inside = columns.filter(([bar, strip]) => bar === action && strip === communication);
+    assert.ok(inside.length > 0, `a strip of communication is inside a bar of colour ${action}`);
+  }
   await canvas.screenshot({ path: join(screenshots, "communication-inside.png") });
   expectNoFaults(page);
   await page.context().close();

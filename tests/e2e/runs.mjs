@@ -4,13 +4,9 @@ import { execFileSync, spawn } from "node:child_process";
 
 /** Starts a command in a folder. `kill` ends it with its child processes. */
 export function startShell(command, folder) {
-  const child = spawn("sh", ["-c", command], { cwd: folder, detached: true, stdio: ["ignore", "pipe", "pipe"] });
-  let output = "";
-  child.stdout.on("data", (chunk) => (output += chunk));
-  child.stderr.on("data", (chunk) => (output += chunk));
+  const child = spawn("sh", ["-c", command], { cwd: folder, detached: true, stdio: "ignore" });
   const ended = new Promise((resolve) => child.once("exit", resolve));
   return {
-    words: () => output,
     async kill() {
       try {
         process.kill(-child.pid, "SIGKILL");

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { findSeriousViolations } from "./axe.mjs";
 import { expectNoFaults, findOverflow } from "./browser.mjs";
-import { field, gantt, readChangedWindow, readWindow, setNumber, waitForPlanning } from "./explore.mjs";
+import { field, gantt, openReady, readChangedWindow, readWindow, setNumber, waitForPlanning } from "./explore.mjs";
 import { readmeScreenshots, screenshots, useFixture } from "./fixture.mjs";
 
 /** Rank 1 has both forwards before its first backward. Rank 0 has a backward before its second forward. */
@@ -12,11 +12,8 @@ const DEADLOCK = "0F0,0B0,0F1,0B1\n,1F0,1F1,1B0,1B1\n";
 
 const fixture = useFixture();
 
-/** Waits until the result of the last edit is shown. */
-async function waitForAnswer(page, state = "done") {
-  await page.waitForTimeout(250);
-  await page.locator(`[data-testid="schedules-status"][data-state="${state}"]`).waitFor();
-}
+/** Waits until the result of the last edit is shown. During an edit, the state becomes "asking". */
+const waitForAnswer = (page, state = "done") => page.locator(`[data-testid="schedules-status"][data-state="${state}"]`).waitFor();
 
 async function openSchedules(options, address = "/schedules") {
   const page = await fixture.open(options);
@@ -29,9 +26,11 @@ const row = (page, key) => page.getByTestId("schedules").locator(`tr[data-schedu
 const readFigure = async (page, key, metric) => Number(await row(page, key).locator(`[data-metric="${metric}"]`).getAttribute("data-value"));
 const card = (page, key) => page.getByTestId(`card-${key}`);
 
-/** Opens a file with this content. */
-const openTable = (page, name, text) =>
-  page.getByTestId("open-table").setInputFiles({ name, mimeType: "text/csv", buffer: Buffer.from(text) });
+/** Opens a file with this content and waits for its result. */
+async function openTable(page, name, text) {
+  await page.getByTestId("open-table").setInputFiles({ name: `${name}.csv`, mimeType: "text/csv", buffer: Buffer.from(text) });
+  await row(page, `table:${name}`).waitFor();
+}
 
 test("the page opens with four schedules on one time axis", async () => {
   const page = await fixture.open();
@@ -130,29 +129,42 @@ test("a schedule that cannot be built shows the reason", async () => {
 
 test("uneven times come from an example, a list or pasted cells", async () => {
   const page = await openSchedules();
+  const forward = field(page, "/times/forward");
+  /** Enters forward times and returns the forward times of the request. */
+  const enter = async (text) => {
+    const sent = page.waitForRequest((request) => request.url().endsWith("/api/v1/schedules"));
+    await forward.fill(text);
+    return (await sent).postDataJSON().times.forward;
+  };
   await page.getByTestId("long-tail").click();
   await waitForAnswer(page);
+  assert.equal(await forward.inputValue(), "0.6\n0.5\n1\n0.4\n2.6\n0.7\n0.5\n0.8");
   assert.ok((await readFigure(page, "1f1b", "makespan")) > 33);
   await setNumber(page, "/microbatches", 9);
   await waitForAnswer(page);
-  await field(page, "/times/forward").fill("1\t2\t3\t4\n".repeat(9));
+  assert.deepEqual(await enter("1\t2\t3\t4\n".repeat(9)), Array(9).fill([1, 2, 3, 4]));
   await waitForAnswer(page);
-  await field(page, "/times/forward").fill("1\t2\t3\n".repeat(9));
+  await enter("1\t2\t3\n".repeat(9));
   await waitForAnswer(page, "error");
+  const wrong = page.locator(".field", { has: forward }).locator(".field-error");
+  assert.equal(await wrong.first().innerText(), "Value 1: 3 values; 1 or 4 would fit");
   await page.getByTestId("spread").selectOption("stages");
   await waitForAnswer(page, "error");
-  await field(page, "/times/forward").fill("1, 1, 1, 3");
+  await wrong.getByText("3 values; 1 or 4 would fit", { exact: true }).waitFor();
+  assert.deepEqual(await enter("1, 1, 1, 3"), [1, 1, 1, 3]);
   await field(page, "/times/input_grad").fill("1");
   await field(page, "/times/weight_grad").fill("x");
   assert.match(await page.locator('[data-error-for="/times/weight_grad"]').innerText(), /"x" is not a number/);
   await field(page, "/times/weight_grad").fill("1");
   await waitForAnswer(page);
+  // The last rank is never idle: (p - 1) F + m (F' + I + W) + (p - 1)(I + W) with p = 4, m = 9, F = I = W = 1, F' = 3.
+  assert.equal(await readFigure(page, "1f1b", "makespan"), 54);
   await page.context().close();
 });
 
 test("a deadlock is shown as a cycle of waiting cells", async () => {
   const page = await openSchedules({ width: 1440 }, "/schedules#p=2&m=2");
-  await openTable(page, "mine.csv", DEADLOCK);
+  await openTable(page, "mine", DEADLOCK);
   await waitForAnswer(page);
   const cycle = page.getByTestId("deadlock");
   const text = await cycle.innerText();
@@ -226,7 +238,7 @@ test("a link opens the same input in a new browser", async () => {
   await setNumber(page, "/microbatches", 6);
   await setNumber(page, "/times/forward", 1.5);
   await field(page, "/kinds/gpipe").check();
-  await openTable(page, "mine.csv", "0F0,0B0\n1F0,1B0\n");
+  await openTable(page, "mine", "0F0,0B0\n1F0,1B0\n");
   await waitForAnswer(page);
   await row(page, "gpipe").getByRole("radio").check();
   await page.waitForFunction(() => location.hash.includes("base=gpipe"));
@@ -244,11 +256,14 @@ test("a link opens the same input in a new browser", async () => {
 });
 
 test("input, table and charts survive navigation", async () => {
-  const page = await openSchedules();
-  await setNumber(page, "/times/input_grad", 1.5);
-  await openTable(page, "mine.csv", "0F0,0B0\n1F0,1B0");
-  await waitForAnswer(page);
+  const page = await fixture.open();
+  await openReady(page, "llama-2-7b-long-documents");
   const header = (name) => page.locator("header").getByRole("link", { name, exact: true });
+  await header("Schedules").click();
+  await waitForAnswer(page);
+  await setNumber(page, "/times/input_grad", 1.5);
+  await openTable(page, "mine", "0F0,0B0\n1F0,1B0");
+  await waitForAnswer(page);
   await header("Explore").click();
   await waitForPlanning(page);
   // The key `i` of the explore page has another meaning on the page of schedules.
@@ -280,7 +295,7 @@ for (const scheme of ["light", "dark"]) {
         await page.evaluate(() => scrollTo(0, 0));
         await page.screenshot({ path: join(readmeScreenshots, `schedules-${scheme}.png`) });
       }
-      await openTable(page, "mine.csv", DEADLOCK);
+      await openTable(page, "mine", DEADLOCK);
       await waitForAnswer(page);
       await page.getByTestId("deadlock").waitFor();
       found.push(...(await findOverflow(page)).map((what) => `${width}: ${what}`));

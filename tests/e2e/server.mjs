@@ -25,22 +25,31 @@ export async function startServer() {
     stdio: ["ignore", "pipe", "pipe"],
   });
   let log = "";
-  const url = await new Promise((resolve, reject) => {
-    const timeout = setTimeout(() => reject(new Error(`the server did not start in time:\n${log}`)), START_TIMEOUT_MS);
+  const ended = new Promise((resolve) => child.once("close", resolve));
+  const stop = async (signal) => {
+    child.kill(signal);
+    await ended;
+    rmSync(folder, { recursive: true, force: true });
+  };
+  let timeout;
+  const starting = new Promise((resolve, reject) => {
+    timeout = setTimeout(() => reject(new Error(`the server did not start in time:\n${log}`)), START_TIMEOUT_MS);
     const read = (chunk) => {
       log += chunk;
       const ready = READY.exec(log.replace(/\x1b\[[0-9;]*m/g, ""));
-      if (ready) {
-        clearTimeout(timeout);
-        resolve(ready[1]);
-      }
+      if (ready) resolve(ready[1]);
     };
     child.stdout.on("data", read);
     child.stderr.on("data", read);
     child.on("error", reject);
     child.on("exit", (code) => reject(new Error(`the server exited with ${code}:\n${log}`)));
   });
-  const ended = new Promise((resolve) => child.once("exit", resolve));
+  const url = await starting
+    .catch(async (error) => {
+      await stop("SIGKILL");
+      throw error;
+    })
+    .finally(() => clearTimeout(timeout));
   return {
     url,
     pid: child.pid,
@@ -51,9 +60,7 @@ export async function startServer() {
       return response.json();
     },
     async stop() {
-      child.kill("SIGTERM");
-      await ended;
-      rmSync(folder, { recursive: true, force: true });
+      await stop("SIGTERM");
       return log;
     },
   };

@@ -79,22 +79,28 @@ test("all slices are painted, and fewer after zooming in", async () => {
 });
 
 test("a search finds and selects the next slice by name", async () => {
+  const panel = page.getByTestId("trace-selection");
+  const waitForSlice = async (name, ...facts) => {
+    await panel.getByRole("heading", { name, exact: true }).waitFor();
+    for (const fact of facts) await panel.locator("dd").getByText(fact, { exact: true }).waitFor();
+  };
   await page.getByTestId("trace-search").fill("onerror");
   await page.keyboard.press("Enter");
   await page.getByTestId("trace-found").getByText("1 slices of 1 names").waitFor();
-  const panel = page.getByTestId("trace-selection");
-  await panel.getByText(MARKUP).first().waitFor();
-  await panel.getByText("45,000 ns").waitFor();
+  await waitForSlice(MARKUP, "45,000 ns");
   await page.getByTestId("trace-search").fill("nccl");
   await page.keyboard.press("Enter");
-  await panel.getByText("ncclAllReduce").first().waitFor();
-  await panel.getByText("30,000 ns").waitFor();
+  await page.getByTestId("trace-found").getByText("200 slices of 1 names").waitFor();
+  await waitForSlice("ncclAllReduce", "12.0 µs", "30,000 ns");
   await page.keyboard.press("Enter");
-  // Every tenth round of 50 µs has this kernel, so the second starts 500 µs after the first, at 512 µs.
-  await panel.getByText("512 µs").first().waitFor();
+  // Every tenth round of 50 µs has this kernel, so the second starts 500 µs after the first.
+  await waitForSlice("ncclAllReduce", "512 µs", "30,000 ns");
+  // An arrow key selects the next slice that is drawn by itself.
   await canvas().focus();
+  for (let press = 0; press < 8; press += 1) await page.keyboard.press("w");
+  await page.getByText("Every slice in view is drawn by itself.").waitFor();
   await page.keyboard.press("ArrowRight");
-  await panel.getByText("gemm").first().waitFor();
+  await waitForSlice("gemm", "562 µs", "30,000 ns");
   await page.getByTestId("trace-active-time").getByText("Added up from the kernels").waitFor();
   assert.deepEqual(await findSeriousViolations(page), []);
   expectNoFaults(page);

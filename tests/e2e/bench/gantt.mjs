@@ -26,16 +26,19 @@ function createScenario(samples) {
   };
 }
 
-/** Plans a scenario over HTTP, so that the page loads a stored outcome. Returns identifier and outcome. */
+/** Plans a scenario over HTTP, so that the page loads a stored outcome. Returns the identifier. */
 async function planScenario(server, definition) {
   const headers = { origin: server.url, "content-type": "application/json" };
   const stored = await fetch(`${server.url}/api/v1/scenarios`, { method: "PUT", headers, body: JSON.stringify(definition) });
   const scenario = await stored.json();
   if (!stored.ok) throw new Error(`the scenario was rejected: ${JSON.stringify(scenario)}`);
-  await fetch(`${server.url}/api/v1/scenarios/${scenario.id}/plan`, { method: "POST", headers });
+  const started = await fetch(`${server.url}/api/v1/scenarios/${scenario.id}/plan`, { method: "POST", headers });
+  if (!started.ok) throw new Error(`planning was rejected: ${await started.text()}`);
+  const { id: job } = await started.json();
   for (;;) {
-    const outcome = await fetch(`${server.url}/api/v1/scenarios/${scenario.id}/outcome`);
-    if (outcome.ok) return { id: scenario.id, outcome: (await outcome.json()).outcome };
+    const { state } = await server.get(`/jobs/${job}`);
+    if (state.state === "done") return scenario.id;
+    if (["failed", "cancelled"].includes(state.state)) throw new Error(`planning ended without an outcome: ${JSON.stringify(state)}`);
     await new Promise((resolve) => setTimeout(resolve, 200));
   }
 }
@@ -64,7 +67,7 @@ async function measureFrames(page, chart, keys) {
 
 /** Measures the chart of a plan with this number of samples. */
 export async function measureGantt(server, browser, samples) {
-  const { id } = await planScenario(server, createScenario(samples));
+  const id = await planScenario(server, createScenario(samples));
   const page = await openPage(browser, server);
   // Load the modules first, as for a user who comes from the gallery.
   await page.goto("/");

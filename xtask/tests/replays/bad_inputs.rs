@@ -144,7 +144,7 @@ const ROWS: &[(u32, &str, &[&str])] = &[
         &[
             "usable at 320 px",
             "the charts are reachable by keyboard",
-            "the numbers of a chart are available as a table",
+            "a selection is announced, the actions are available as a table, and ? opens the help",
         ],
     ),
     (70, "exports opened again", &["exports_and_traces_round_trip"]),
