@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
-use ingest::trace::{Limits, TimeUnit, read, recorded};
+use ingest::trace::{Limits, Problem, TimeUnit, read, recorded};
 use planner::trace_comparison::{self, Recorded};
 use serde::Serialize;
 
@@ -96,6 +96,16 @@ fn load(file: &Path, unit: Unit) -> anyhow::Result<Loaded> {
     let trace = read(source, unit, &Limits::default()).with_context(|| file.display().to_string())?;
     if trace.report.cut {
         eprintln!("{}: the file is truncated; the part before the end was read", file.display());
+    }
+    for Problem { reason, count, .. } in &trace.report.problems {
+        eprintln!("{}: {reason} ({count} times)", file.display());
+    }
+    if trace.report.overflowed > 0 {
+        eprintln!(
+            "{}: {} slices overlap on one thread or stream; several ranks or devices in one file need their own process",
+            file.display(),
+            trace.report.overflowed
+        );
     }
     let stated = trace.distributed.as_ref().and_then(|job| job.rank);
     let stated = stated.or_else(|| rank_in(&name));

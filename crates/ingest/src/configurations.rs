@@ -167,6 +167,8 @@ impl Table<'_> {
             malformed("a quote is not closed".to_owned())
         } else if surplus || found < width {
             malformed(format!("{found} where the header has {width}"))
+        } else if cells.iter().zip(&self.header).all(|(cell, name)| cell.trim() == name.trim()) {
+            malformed("the header again".to_owned())
         } else {
             configure::configuration(known_cells, &self.presets)
         };

@@ -134,6 +134,14 @@ impl<R: Read> Scanner<R> {
         self.broken_off.as_deref()
     }
 
+    /// Returns whether other text follows the document.
+    pub(crate) fn has_more(&mut self) -> bool {
+        while matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b'\r' | b',' | 0)) {
+            self.at += 1;
+        }
+        self.open.is_empty() && self.peek().is_some()
+    }
+
     /// Returns the next token.
     pub(crate) fn next(&mut self) -> Result<Token<'_>, JsonError> {
         loop {

@@ -2,11 +2,11 @@
 
 use csv::{ReaderBuilder, StringRecord};
 
-/// Line breaks that a record may hold. Behind a quote that is never closed stand the other rows; they are not
-/// swallowed, and looking for its end costs no more than this many lines.
+/// Maximum number of line breaks in a record. A quote that is never closed must not take in all rows after it, and the
+/// search for its end reads at most this many lines.
 const MAX_BREAKS: usize = 64;
 
-/// What is left of a table.
+/// Unread rest of a table.
 #[derive(Debug, Clone)]
 pub(super) struct Records<'t> {
     rest: &'t str,
@@ -17,7 +17,7 @@ pub(super) struct Records<'t> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Record {
     pub(super) cells: StringRecord,
-    /// A quote is opened that does not close; its line was cut without regard to quotes.
+    /// True if a quote is not closed. The line is then split without regard to quotes.
     pub(super) torn: bool,
 }
 
@@ -26,14 +26,23 @@ impl<'t> Records<'t> {
         Self { rest: text, delimiter: delimiter(text) }
     }
 
-    /// What stands between cells.
+    /// Returns the character between cells.
     pub(super) const fn delimiter(&self) -> u8 {
         self.delimiter
     }
 
-    /// The next record; empty lines are passed over. One of several lines must have `width` cells, otherwise a
-    /// stray quote has joined them and the first line stands alone.
+    /// Returns the next record. Empty lines and lines of empty cells, which spreadsheets append, are skipped. A record of
+    /// several lines must have `width` cells; otherwise an unmatched quote joined them, and the record is the first line.
     pub(super) fn next_record(&mut self, width: Option<usize>) -> Option<Record> {
+        loop {
+            let record = self.next_line(width)?;
+            if width.is_none() || record.cells.iter().any(|cell| !cell.trim().is_empty()) {
+                return Some(record);
+            }
+        }
+    }
+
+    fn next_line(&mut self, width: Option<usize>) -> Option<Record> {
         self.rest = self.rest.trim_start_matches(['\r', '\n']);
         if self.rest.is_empty() {
             return None;
@@ -52,14 +61,14 @@ impl<'t> Records<'t> {
     }
 }
 
-/// Where the first record ends; `None` where a quote is not closed.
+/// Returns the end of the first record; `None` if a quote is not closed.
 fn end(text: &str, delimiter: u8) -> Option<usize> {
     #[derive(Clone, Copy)]
     enum At {
         Start,
         Plain,
         Quoted,
-        /// Behind a quote inside quotes: the second half of a pair, or the end.
+        /// After a quote inside quotes: the second of a pair follows, or the end.
         Quote,
     }
     let mut at = At::Start;
@@ -89,17 +98,16 @@ fn cells(record: &str, delimiter: u8, quoting: bool) -> StringRecord {
         .quoting(quoting)
         .from_reader(record.as_bytes());
     let mut cells = StringRecord::new();
-    // Reading from memory, of text that is UTF-8 and with rows of any width, cannot fail; a record that could not
-    // be read would have no cells, which the row's width tells.
+    // Reading UTF-8 rows of any width from memory cannot fail. A record without cells would have the wrong width.
     let _ = reader.read_record(&mut cells);
     cells
 }
 
-/// The delimiter that stands most often in the first line.
+/// Returns the most frequent delimiter of the first line.
 fn delimiter(text: &str) -> u8 {
     let header = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
     let count = |delimiter: u8| header.bytes().filter(|&byte| byte == delimiter).count();
-    // The last of equals wins, and commas are listed last.
+    // Of equal counts the last is used, which is the comma.
     [b'\t', b';', b','].into_iter().max_by_key(|&delimiter| count(delimiter)).unwrap_or(b',')
 }
 
@@ -122,6 +130,7 @@ mod tests {
         for (text, expected) in [
             ("a,b\r\n\r\nc,d\re,f", vec![(vec!["a", "b"], false), (vec!["c", "d"], false), (vec!["e", "f"], false)]),
             ("a,\"b\n\"\"c\"\nd,e\n", vec![(vec!["a", "b\n\"c"], false), (vec!["d", "e"], false)]),
+            ("a,b\n,\n\" \",\nc,d\n", vec![(vec!["a", "b"], false), (vec!["c", "d"], false)]),
             ("a,\"b\nc,d\n", vec![(vec!["a", "\"b"], true), (vec!["c", "d"], false)]),
             // The quote of the third line would close that of the first, in a record of three cells.
             (
@@ -146,6 +155,9 @@ mod tests {
             let text = String::from_utf8(writer.into_inner().unwrap()).unwrap();
             let mut read = Records { rest: &text, delimiter: b',' };
             for row in &rows {
+                if row.iter().all(|cell| cell.trim().is_empty()) {
+                    continue;
+                }
                 let record = read.next_record(Some(3)).unwrap();
                 prop_assert!(!record.torn);
                 prop_assert_eq!(record.cells.iter().collect::<Vec<_>>(), row.iter().collect::<Vec<_>>());

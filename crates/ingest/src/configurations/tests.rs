@@ -44,7 +44,7 @@ fn the_documentation_lists_every_column() {
 
 #[test]
 fn missing_values_have_defaults() {
-    let configuration = row("tp,notes\n,\n").unwrap();
+    let configuration = row("tp,notes\n,x\n").unwrap();
     let module = &configuration.model.modules[0];
     assert_eq!((module.layers, module.hidden, module.heads, module.kv_heads), (32, 4096, 32, 32));
     assert_eq!((module.ffn, module.vocab, module.gated, module.learned_positions), (16_384, 51_200, false, 2048));

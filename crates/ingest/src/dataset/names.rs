@@ -194,7 +194,7 @@ pub(super) fn is_same(first: &str, other: &str) -> bool {
 }
 
 /// Returns letters and digits in lower case.
-fn letters(name: &str) -> String {
+pub(super) fn letters(name: &str) -> String {
     name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).take(80).collect()
 }
 

@@ -1,5 +1,7 @@
 //! Reads CSV and related formats: cells between delimiters, bars or blanks.
 
+use std::collections::{HashMap, HashSet};
+
 use csv::{ReaderBuilder, StringRecord, Trim};
 
 use super::commas::Commas;
@@ -11,6 +13,8 @@ use super::stated::{self, Stated};
 use super::value::Location;
 use super::{Candidate, ImportError, Imported, Kind, Meaning, Options, Unit, names, quotes};
 
+/// Maximum number of columns. A table with one column per sample has more.
+const MAX_COLUMNS: usize = 20_000;
 /// Skip reason for a row with too many values.
 const WIDE: &str = "more values than the table has columns; a comma within a value needs quotes";
 
@@ -126,19 +130,19 @@ fn other_unit<'c>(cells: &[&'c str], header: &'c [String]) -> Option<(&'c str, &
 fn other_header<'c>(cells: &[&'c str], header: &[String]) -> Option<&'c str> {
     let meaning = |name: &str| names::meaning(name).0;
     let is_length = |name: &str| matches!(meaning(name), Meaning::Length(_) | Meaning::Prompt | Meaning::Completion);
+    let is_text = |cell: &&str| !cell.is_empty() && cell.len() <= 80 && profile::text_kind(cell) == Kind::Text;
+    if cells.len() != header.len() || !cells.iter().all(is_text) {
+        return None;
+    }
     // A unit row below the header is not a row of names.
-    if cells.iter().all(|cell| header.iter().all(|name| name != cell))
-        && cells.iter().any(|cell| names::is_tokens(cell))
+    if cells.iter().any(|cell| names::is_tokens(cell))
+        && cells.iter().all(|cell| header.iter().all(|name| name != cell))
     {
         return None;
     }
     let is_name = |cell: &str| {
         is_length(cell) || meaning(cell) == Meaning::Images || header.iter().any(|name| names::is_same(name, cell))
     };
-    let is_text = |cell: &&str| !cell.is_empty() && cell.len() <= 80 && profile::text_kind(cell) == Kind::Text;
-    if cells.len() != header.len() || !cells.iter().all(is_text) {
-        return None;
-    }
     let mut pairs = cells.iter().zip(header);
     pairs.find(|(cell, name)| **cell != *name && is_length(name) && is_name(cell)).map(|(cell, _)| *cell)
 }
@@ -172,6 +176,8 @@ pub(super) struct Table<'o> {
     /// Number of lines before the table.
     offset: u64,
     header: Option<Vec<String>>,
+    /// Line and cells of the header, until the row below it is read.
+    first: Option<(u64, Vec<String>)>,
     /// True if no row has followed the header line.
     pending: bool,
     reader: Option<Reader<'o>>,
@@ -199,6 +205,7 @@ impl<'o> Table<'o> {
             delimiter,
             offset,
             header: None,
+            first: None,
             pending: false,
             reader: None,
             width: 0,
@@ -226,17 +233,51 @@ impl<'o> Table<'o> {
     /// Makes names distinct. A repeated name gets the column number as suffix.
     fn distinct(&mut self, names: Vec<String>) -> Vec<String> {
         let mut distinct: Vec<String> = Vec::with_capacity(names.len());
+        let mut known: HashSet<String> = HashSet::with_capacity(names.len());
+        let mut similar: HashMap<String, String> = HashMap::with_capacity(names.len());
         for (index, name) in names.into_iter().enumerate() {
-            let other = if distinct.contains(&name) { format!("{name}.{}", index + 1) } else { name.clone() };
-            if let Some(first) = distinct.iter().find(|first| !first.is_empty() && names::is_same(first, &name)) {
+            let other = if known.contains(&name) { format!("{name}.{}", index + 1) } else { name.clone() };
+            if let Some(first) = similar.get(&names::letters(&name)) {
                 self.doubles.push((first.clone(), other.clone()));
+            } else if !name.is_empty() {
+                similar.insert(names::letters(&name), name);
             }
+            known.insert(other.clone());
             distinct.push(other);
         }
         distinct
     }
 
+    /// Returns the header if it is a row without a header above it: texts and numbers are in the same columns as in the
+    /// row below. With more numbers it is the header of a histogram in columns. Names such as 0 are those of pandas.
+    fn take_first_row(&mut self, cells: &[&str]) -> Option<(u64, Vec<String>)> {
+        let is_number = |cell: &&str| profile::text_kind(cell) == Kind::Number;
+        let is_same_kind =
+            |(first, cell): (&String, &&str)| !first.is_empty() && is_number(&&**first) == is_number(cell);
+        let is_row = |(_, first): &(u64, Vec<String>)| {
+            let numbers = || first.iter().map(String::as_str).filter(is_number);
+            let are_long = numbers().all(|number| number.len() > 1);
+            first.len() == cells.len()
+                && (1..=2).contains(&numbers().count())
+                && are_long
+                && first.iter().zip(cells).all(is_same_kind)
+        };
+        let first = self.first.take().filter(is_row)?;
+        self.header = None;
+        self.doubles.clear();
+        Some(first)
+    }
+
     pub(super) fn push(&mut self, line: u64, cells: &[&str]) -> Result<(), ImportError> {
+        if self.reader.is_none() && cells.len() > MAX_COLUMNS {
+            let detail =
+                format!("it has {} columns, at most {MAX_COLUMNS} are read. Write a sample per line", cells.len());
+            return Err(ImportError::Broken { format: "table", detail });
+        }
+        let first = if self.pending { self.take_first_row(cells) } else { None };
+        if let Some((line, first)) = first {
+            self.push(line, &first.iter().map(String::as_str).collect::<Vec<_>>())?;
+        }
         let reader = match &mut self.reader {
             Some(reader) => reader,
             none => {
@@ -246,6 +287,7 @@ impl<'o> Table<'o> {
                         if cell.is_empty() { format!("Unnamed: {index}") } else { cell.to_owned() }
                     };
                     self.header = Some(self.distinct(cells.iter().enumerate().map(name).collect()));
+                    self.first = Some((line, cells.iter().copied().map(str::to_owned).collect()));
                     self.pending = true;
                     return Ok(());
                 }

@@ -129,7 +129,7 @@ const TOPOLOGIES: [(&str, &str, u32); 5] = [
 fn devices(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError> {
     let topology = keys.text(&["compile_topology"], "devices").map(|name| name.trim().to_lowercase());
     let slices = keys.count(&["compile_topology_num_slices", "num_slices"], "devices")?.unwrap_or(1);
-    let hardware = keys.text(&["hardware"], "devices").map(|name| name.trim().to_lowercase());
+    let hardware = keys.text(&["hardware"], "type of devices").map(|name| name.trim().to_lowercase());
     let known = topology.as_deref().and_then(|name| TOPOLOGIES.into_iter().find(|(start, ..)| name.starts_with(start)));
     if topology.as_deref() == Some("a3") {
         (settings.device, settings.nodes) = (Some("h100"), Some(slices));

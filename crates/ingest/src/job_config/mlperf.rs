@@ -1,8 +1,10 @@
 //! Variables of `MLPerf` Training submissions, read as Megatron-LM arguments.
 
+use planner::model::Adapters;
+
 use super::keys::Keys;
 use super::settings::{Batch, Settings};
-use super::{JobConfigError, megatron, unmodelled};
+use super::{JobConfigError, megatron};
 
 /// Variables with their arguments.
 const NAMES: [(&str, &str); 19] = [
@@ -43,13 +45,30 @@ pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
     }
     keys.assume("The precision outside fp8 products is bf16.");
     keys.derive("bf16", "true", "");
+    // The files that the variables configure set these, and are not part of the submission.
+    for (overlap, needed, sentence) in [
+        ("tp-comm-overlap", "sequence-parallel", "SP is not stated. It is on: TP_COMM_OVERLAP needs it."),
+        (
+            "overlap-param-gather",
+            "use-distributed-optimizer",
+            "USE_DIST_OPTIMIZER is not stated. It is on: OVERLAP_PARAM_GATHER needs it.",
+        ),
+    ] {
+        let is_on =
+            keys.peek(overlap).is_some_and(|value| matches!(value.trim().to_ascii_lowercase().as_str(), "true" | "1"));
+        if is_on && !keys.has(needed) {
+            keys.derive(needed, "true", "");
+            keys.assume(sentence);
+        }
+    }
     let of_replica = keys.count(&["$MINIBS"], "sequences of a replica")?;
     let size = keys.text(&["$MODEL_SIZE"], "model");
     let is_lora = keys.has("$LORA_A2A");
     let mut settings = megatron::read_job(keys)?;
     settings.batch = of_replica.map_or(settings.batch, Batch::Replica);
     if is_lora {
-        keys.not_modelled(unmodelled::LORA);
+        keys.assume("The rules of the benchmark state adapters of rank 16 on the products of attention.");
+        settings.adapters = Some(Adapters { rank: 16, mlp: false, base_bits: None });
     }
     // The benchmarks that the variables identify.
     let benchmark = match size.as_deref() {

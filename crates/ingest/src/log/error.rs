@@ -54,8 +54,8 @@ pub enum LogError {
     },
     /// The log contains no step.
     #[error(
-        "no step of a known trainer is in these {} lines{}; docs/formats.md lists the formats, and a table of patterns \
-         can describe others",
+        "no step of a known trainer is in these {} lines{}; a table needs a column named step, iteration or global_step; \
+         docs/formats.md lists the formats, and a table of patterns can describe others",
         report.lines,
         first(report)
     )]

@@ -5,11 +5,20 @@ use super::text::number;
 
 /// Returns the delimiter if a line is a table header with a step column.
 pub(super) fn delimiter(line: &str) -> Option<u8> {
-    let is_name = |cell: &str| !cell.contains(['{', '[', '=', '|']) && number(cell).is_none();
-    [b',', b'\t', b';'].into_iter().find(|&delimiter| {
-        let cells: Vec<String> = line.split(char::from(delimiter)).map(cell_name).collect();
-        cells.len() > 1 && cells.iter().all(|cell| is_name(cell)) && cells.iter().any(|cell| step_name(cell).is_some())
-    })
+    [b',', b'\t', b';'].into_iter().find(|&delimiter| is_header(line.split(char::from(delimiter))))
+}
+
+/// True if cells are at least two column names, one of them of the steps.
+pub(super) fn is_header<'a>(cells: impl Iterator<Item = &'a str>) -> bool {
+    let (mut count, mut has_steps) = (0, false);
+    for cell in cells.map(cell_name) {
+        if cell.contains(['{', '[', '=', '|']) || number(&cell).is_some() {
+            return false;
+        }
+        count += 1;
+        has_steps |= step_name(&cell).is_some();
+    }
+    count > 1 && has_steps
 }
 
 /// True if a line is a Weights & Biases panel header: a step column, then run columns.

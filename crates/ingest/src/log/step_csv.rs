@@ -12,10 +12,11 @@ use notation::Notation;
 
 pub(super) use long::{import_lines as import_long_lines, is_long_row};
 
-use super::header::{cell_name, metric_line};
+use super::header::{cell_name, is_header, metric_line};
 use super::json_lines::parse_row;
 use super::parser::Reader;
 use super::point::{Point, Source};
+use super::quantity;
 use super::reading::Draft;
 use super::report::Location;
 use super::rows::{LastCells, finish};
@@ -64,13 +65,13 @@ pub(super) fn mlflow_metric(bytes: &[u8], limits: &Limits) -> Log {
 pub(super) fn import(bytes: &[u8], delimiter: u8, limits: &Limits) -> Result<Log, LogError> {
     let table = || ReaderBuilder::new().has_headers(false).flexible(true).delimiter(delimiter).from_reader(bytes);
     let head: Vec<StringRecord> = table().into_records().skip(1).take(NOTATION_ROWS).filter_map(Result::ok).collect();
-    let (notation, note) = Notation::detect(head.iter().flatten());
+    let (notation, note) = Notation::detect(head.iter().flatten(), delimiter);
     let mut rows = table();
     let mut header = StringRecord::new();
     if !rows.read_record(&mut header).map_err(|_| LogError::Shape { found: "a table that is not UTF-8" })? {
         return Err(LogError::Empty);
     }
-    let names: Vec<String> = header.iter().take(limits.values).map(cell_name).collect();
+    let mut names: Vec<String> = header.iter().take(limits.values).map(cell_name).collect();
     let mut reader = Reader::default();
     if let Some(note) = note {
         reader.report.assume(&note);
@@ -83,6 +84,7 @@ pub(super) fn import(bytes: &[u8], delimiter: u8, limits: &Limits) -> Result<Log
     let mut points = Vec::new();
     let mut record = StringRecord::new();
     let mut last_cells = LastCells::default();
+    let mut is_below_header = true;
     loop {
         let location = Location { line: rows.position().line(), offset: rows.position().byte() };
         match rows.read_record(&mut record) {
@@ -96,6 +98,18 @@ pub(super) fn import(bytes: &[u8], delimiter: u8, limits: &Limits) -> Result<Log
         }
         reader.report.lines += 1;
         last_cells.check(&rows, bytes, &mut record, &mut reader.report, location);
+        if is_header(record.iter()) {
+            reader.report.problem(repeated_header(&mut names, &record), location);
+            if columns.is_some() != Columns::find(&names).is_some() {
+                reader.report.problem("a table in another form begins here; it is not read", location);
+                break;
+            }
+            is_below_header = true;
+            continue;
+        }
+        if std::mem::take(&mut is_below_header) && add_units(&mut names, &record) {
+            continue;
+        }
         let cells = names.iter().zip(record.iter()).filter(|(name, cell)| !name.is_empty() && !cell.trim().is_empty());
         if let Some(columns) = &columns {
             let value = columns.value(|at| record.get(at).map(|cell| notation.plain(cell)));
@@ -117,4 +131,29 @@ pub(super) fn import(bytes: &[u8], delimiter: u8, limits: &Limits) -> Result<Log
         points = long.finish(&mut reader.report, limits);
     }
     Ok(finish(reader, points, limits))
+}
+
+/// Replaces the names of the columns by those of a header between rows. Returns what the header is.
+fn repeated_header(names: &mut Vec<String>, record: &StringRecord) -> &'static str {
+    let next: Vec<String> = record.iter().take(names.len().max(record.len())).map(cell_name).collect();
+    if *names == next {
+        return "the header again";
+    }
+    *names = next;
+    "a header with other columns; the rows below it are read with these"
+}
+
+/// Adds the units of a row such as `-, ms, GB` below the header to the names of the columns. Returns false if the row
+/// has other cells.
+fn add_units(names: &mut [String], record: &StringRecord) -> bool {
+    let is_empty = |cell: &str| cell.trim_matches(['-', ' ']).is_empty();
+    let bare = |cell: &str| cell.trim().trim_matches(['(', ')', '[', ']']).to_owned();
+    let is_unit = |cell: &str| quantity::unit(&bare(cell)).is_some();
+    if !record.iter().any(is_unit) || !record.iter().all(|cell| is_empty(cell) || is_unit(cell)) {
+        return false;
+    }
+    for (name, cell) in names.iter_mut().zip(record).filter(|(_, cell)| !is_empty(cell)) {
+        *name = format!("{name} ({})", bare(cell));
+    }
+    true
 }

@@ -15,7 +15,13 @@ const MAX_LINK: f64 = 5e12;
 /// Upper bound for a kernel or collective in seconds.
 const MAX_SECONDS: f64 = 60.0;
 
+/// Lower bound in FLOP/s for products of at least [`LARGE_FLOPS`]: all training devices reach more than 10 TFLOP/s.
+const MIN_FLOPS: f64 = 1e12;
+/// Size of a product from which the time is that of the arithmetic and not of the launch, in FLOP.
+const LARGE_FLOPS: f64 = 30e9;
+
 const TOO_FAST: &str = "faster than any device: is the time in another unit?";
+const TOO_SLOW_FOR_A_DEVICE: &str = "slower than any device: is the time in another unit?";
 const TOO_SLOW: &str = "longer than a minute: is the time in another unit?";
 const NO_GROUP: &str = "devices of the group and of a node do not fit together";
 
@@ -44,6 +50,11 @@ pub(super) fn check(sample: Sample, location: &dyn Fn() -> String) -> Result<Sam
     }
     if seconds > MAX_SECONDS {
         return Err(Rejection::new(TOO_SLOW, format!("{}: takes {} s", location(), grouped(seconds))));
+    }
+    let is_product = matches!(sample.kernel, Kernel::MatMul(_) | Kernel::Attention(_));
+    if is_product && amount >= LARGE_FLOPS && rate < MIN_FLOPS {
+        let rate = rate / scale;
+        return Err(Rejection::new(TOO_SLOW_FOR_A_DEVICE, format!("{}: implies {rate:.3} {unit}", location())));
     }
     Ok(sample)
 }

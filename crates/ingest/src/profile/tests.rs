@@ -354,6 +354,11 @@ fn every_rejected_row_has_a_reason() {
             "row 3, column time_us: 85000000: takes 85 s",
         ),
         (
+            "matmul,4096,8192,3072,850000,",
+            "slower than any device: is the time in another unit?",
+            "row 3, column time_us: 850000: implies 0.243 TFLOP/s",
+        ),
+        (
             "matmul,4096,8192,3072,850,8.5",
             "two time columns contradict each other: one is in another unit",
             "row 3, column time_us: 850, but row 3, column time_ms: 8.5",

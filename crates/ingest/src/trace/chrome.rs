@@ -44,7 +44,13 @@ pub(super) fn read(source: impl Read, unit: TimeUnit, limits: &Limits) -> Result
     let bounds = Bounds { depth: limits.depth, string_bytes: limits.name_bytes, bytes: limits.bytes };
     let mut scanner = Scanner::new(source, bounds);
     let mut builder = Builder::new(limits);
-    let mut events = Events { event: Event::default(), phases: [0; 128], power: unit.power(), lists: 0 };
+    let mut events = Events {
+        event: Event::default(),
+        phases: [0; 128],
+        power: unit.power(),
+        lists: 0,
+        launches: Launches::default(),
+    };
     let mut found = false;
     let mut keys = Vec::new();
     match scanner.next()? {
@@ -106,8 +112,14 @@ pub(super) fn read(source: impl Read, unit: TimeUnit, limits: &Limits) -> Result
     }
     events.finish(&mut builder);
     finish_scan(&scanner, &mut builder);
+    if scanner.has_more() {
+        builder.report.problem("text after the end of the trace, for example a second trace; it is not read");
+    }
     if unit == TimeUnit::Microseconds {
         builder.report.assume("times are in microseconds, as the format says");
+        if let Some(doubt) = events.launches.doubt() {
+            builder.report.problem(doubt);
+        }
     }
     builder.finish(Format::Chrome)
 }
@@ -120,6 +132,46 @@ struct Events {
     power: i32,
     /// Count of arrays found instead of events.
     lists: u64,
+    launches: Launches,
+}
+
+/// Durations of kernel launches on the host. They are 2 to 20 µs on every machine, and longer if the queue of the device is
+/// full, so they show a wrong unit.
+#[derive(Debug, Default)]
+struct Launches {
+    count: u32,
+    shortest_ns: u64,
+    longest_ns: u64,
+}
+
+impl Launches {
+    const MIN_COUNT: u32 = 10;
+
+    fn add(&mut self, name: &str, duration_ns: u64) {
+        if !matches!(
+            name,
+            "cudaLaunchKernel" | "cudaLaunchKernelExC" | "cuLaunchKernel" | "cuLaunchKernelEx" | "hipLaunchKernel"
+        ) {
+            return;
+        }
+        self.shortest_ns = if self.count == 0 { duration_ns } else { self.shortest_ns.min(duration_ns) };
+        self.longest_ns = self.longest_ns.max(duration_ns);
+        self.count += 1;
+    }
+
+    /// Returns the doubt about times that are read in microseconds.
+    fn doubt(&self) -> Option<&'static str> {
+        match (self.shortest_ns, self.longest_ns) {
+            _ if self.count < Self::MIN_COUNT => None,
+            (500_000.., _) => {
+                Some("every kernel launch takes longer than 0.5 ms: the times can be in nanoseconds (--unit ns)")
+            }
+            (_, ..1000) => {
+                Some("every kernel launch takes less than 1 µs: the times can be in milliseconds (--unit ms)")
+            }
+            _ => None,
+        }
+    }
 }
 
 impl Events {
@@ -166,7 +218,7 @@ impl Events {
     }
 
     fn take(&mut self, builder: &mut Builder<'_>) {
-        let Self { event, phases, .. } = self;
+        let Self { event, phases, launches, .. } = self;
         phases[usize::from(event.phase & 0x7f)] += 1;
         let process = (event.pid.as_str(), Event::display_id(&event.pid));
         let thread = (event.tid.as_str(), Event::display_id(&event.tid));
@@ -213,6 +265,7 @@ impl Events {
                 };
                 let name = builder.name(&event.name);
                 let kind = Kind::classify(&event.category, &event.name);
+                launches.add(&event.name, duration);
                 if let Some(slice) = builder.slice(thread, time, duration, name, kind) {
                     let bytes = event.bytes.filter(|_| matches!(kind, Kind::Memcpy | Kind::Memset));
                     builder.tell(slice, std::mem::take(&mut event.collective), bytes);

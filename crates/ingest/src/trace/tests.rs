@@ -216,6 +216,30 @@ fn times_that_are_none_cost_their_event_only() {
     assert_eq!((trace.report.skipped, trace.report.repaired), (6, 3));
 }
 
+/// `cat` of two traces has a second document. It is not read.
+#[test]
+fn text_after_a_trace_is_reported() {
+    let one = r#"{"traceEvents":[{"ph":"X","name":"a","ts":1,"dur":1}]}"#;
+    assert_eq!(reasons(&read_trace(format!("{one}\n"))), []);
+    let both = read_trace(format!("{one}\n{one}"));
+    assert_eq!(slices(&both).len(), 1);
+    assert!(reasons(&both)[0].0.starts_with("text after the end of the trace"), "{:?}", reasons(&both));
+}
+
+/// Launches take 5 µs. A file in ns has 5000, one in ms 0.005.
+#[test]
+fn launches_show_a_wrong_unit() {
+    let problems = |duration: &str| {
+        let launch = |at: u32| {
+            format!(r#"{{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","ts":{at}0000,"dur":{duration}}}"#)
+        };
+        let trace = read_trace(format!("[{}]", (0..12).map(launch).collect::<Vec<_>>().join(",")));
+        trace.report.problems.first().map(|problem| problem.reason.clone()).unwrap_or_default()
+    };
+    assert_eq!(problems("5"), "");
+    assert!(problems("5000").contains("--unit ns") && problems("0.005").contains("--unit ms"));
+}
+
 #[test]
 fn beginnings_and_ends_find_each_other() {
     let event = |phase: &str, name: &str, at: u64| format!("{{\"ph\":\"{phase}\",\"name\":\"{name}\",\"ts\":{at}}}");

@@ -356,3 +356,26 @@ fn json_lines_may_have_separators() {
         }
     }
 }
+
+/// The first row of a table without a header has a name and a length, as the rows below it.
+#[test]
+fn a_first_row_of_text_and_number_is_a_sample() {
+    let file = "doc0.txt,1200\ndoc1.txt,4762\ndoc2.txt,7042\n";
+    assert!(refusal(file).ends_with("choose one of: 1, 2"), "{}", refusal(file));
+    assert_eq!(import_rows(file, Some("2")).0, [1200, 4762, 7042]);
+    // More numbers are the bins of a histogram, and 0 is a name of pandas.
+    assert!(refusal("name,512,1024,2048\na,3,4,5\n").contains("name"));
+    assert_eq!(import_rows("doc,0\na,1200\n", Some("0")).0, [1200]);
+    assert_eq!(rows("doc,num_tokens\na,1200\n").0, [1200]);
+}
+
+/// A table with one column per sample is refused at once. Many columns are read in linear time.
+#[test]
+fn tables_have_a_maximum_width() {
+    let wide = |columns: u32| {
+        let line = |cell: &dyn Fn(u32) -> String| (0..columns).map(cell).collect::<Vec<_>>().join(",") + "\n";
+        line(&|column| format!("c{column}")) + &line(&|_| "1".to_owned())
+    };
+    assert!(refusal(&wide(20_001)).contains("it has 20001 columns, at most 20000 are read"));
+    assert!(refusal(&wide(3_000)).contains("choose one of"), "{}", refusal(&wide(3_000)).len());
+}

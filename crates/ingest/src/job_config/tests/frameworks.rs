@@ -242,6 +242,14 @@ fn variables_of_mlperf_are_arguments() {
     assert_eq!((scenario.training.precision, scenario.training.zero_stage()), (Precision::Fp8, 1));
     let uneven = config(&format!("{text}ASYM_PP_EMBED=True\nASYM_PP_LOSS=True\n"));
     assert_eq!((scenario.free.len(), uneven.scenario.free.len()), (0, 1), "embedding and output head count as layers");
+    // An overlap that is on has what it needs.
+    let overlaps = text.replace("USE_DIST_OPTIMIZER=True", "TP_COMM_OVERLAP=True\nOVERLAP_PARAM_GATHER=True");
+    let training = config(&overlaps).scenario.training;
+    assert!(training.sequence_parallel && training.zero_stage() == 1);
+    assert!(!config(&format!("{overlaps}SP=0\n")).scenario.training.sequence_parallel);
+    let adapted = config("DGXNNODES=1\nDGXNGPU=8\nTP=4\nPP=1\nCP=1\nMBS=1\nMINIBS=4\nLORA_A2A=1\nSP=1\nFP8=True\n");
+    let module = &adapted.scenario.model.modules[0];
+    assert_eq!(module.adapters.map(|adapters| (adapters.rank, adapters.mlp)), Some((16, false)));
     let unnamed = text.replace("MODEL_SIZE=405b\n", "");
     assert!(error(&unnamed).contains("the MLPerf variable file states no model"), "{}", error(&unnamed));
 }

@@ -48,6 +48,11 @@ pub(super) fn read(format: ConfigFormat, keys: &mut Keys) -> Result<Option<Preci
     Ok(match (fp8 || mixed == "fp8", bf16 || fp16 || default.is_some()) {
         (true, _) => Some(Precision::Fp8),
         (false, true) => Some(Precision::Bf16),
+        // Axolotl chooses bf16 on devices that have it, as all devices of the presets since the A100.
+        (false, false) if keys.peek("bf16").is_some_and(|value| value.trim().eq_ignore_ascii_case("auto")) => {
+            keys.assume("bf16: auto is read as bf16.");
+            Some(Precision::Bf16)
+        }
         (false, false) if bf16_auto || fp16_auto => None,
         (false, false) => {
             keys.assume(FULL);

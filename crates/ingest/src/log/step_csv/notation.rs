@@ -12,8 +12,9 @@ pub(super) enum Notation {
 }
 
 impl Notation {
-    /// Detects the notation from cells. Returns a note if the result is ambiguous.
-    pub(super) fn detect<'a>(cells: impl Iterator<Item = &'a str>) -> (Self, Option<String>) {
+    /// Detects the notation from cells. Returns a note if the result is ambiguous. Commas can be decimal if a semicolon
+    /// separates the cells, as spreadsheets with decimal commas write it.
+    pub(super) fn detect<'a>(cells: impl Iterator<Item = &'a str>, delimiter: u8) -> (Self, Option<String>) {
         let mut grouped = None;
         let (mut has_point, mut has_comma) = (false, false);
         for cell in cells.map(str::trim).filter(|cell| is_number(cell)) {
@@ -23,8 +24,9 @@ impl Notation {
                 (0, 0) => {}
                 (0, 1) => has_point |= !is_grouped(cell, '.'),
                 (1, _) if last_is_comma && (points > 0 || !is_grouped(cell, ',')) => has_comma = true,
+                (1, 0) if delimiter == b';' => (has_comma, grouped) = (true, grouped.or(Some(cell))),
                 (_, _) if commas > 0 && is_grouped(cell.split('.').next().unwrap_or(cell), ',') => {
-                    has_point |= points > 0;
+                    has_point |= points > 0 || commas > 1;
                     grouped = grouped.or(Some(cell));
                 }
                 _ => {}
@@ -81,8 +83,17 @@ mod tests {
             (&["10", "2.5e-5"][..], Notation::Points, "2.5e-5", "2.5e-5"),
             (&["1.234,5"][..], Notation::Commas, "1.234,5", "1234.5"),
         ] {
-            assert_eq!(Notation::detect(cells.iter().copied()).0, notation, "{cells:?}");
+            assert_eq!(Notation::detect(cells.iter().copied(), b',').0, notation, "{cells:?}");
             assert_eq!(notation.plain(from), to);
+        }
+        // Three decimals look like thousands. A semicolon between the cells decides.
+        for (cells, delimiter, notation) in [
+            (&["1,501", "2,512"][..], b';', Notation::Commas),
+            (&["1,501", "2,512"][..], b'\t', Notation::Points),
+            (&["1,501", "2.5"][..], b';', Notation::Points),
+            (&["1,234,567"][..], b';', Notation::Points),
+        ] {
+            assert_eq!(Notation::detect(cells.iter().copied(), delimiter).0, notation, "{cells:?}");
         }
     }
 }

@@ -210,6 +210,24 @@ fn tables_in_other_notations() {
     );
 }
 
+/// A second table below the first has its own columns and units.
+#[test]
+fn headers_between_rows_and_rows_of_units() {
+    let seen = |text: &str| {
+        let points = read(text).points;
+        points.iter().map(|point| (point.step, point.loss, point.step_time_s)).collect::<Vec<_>>()
+    };
+    let expected = [(1, Some(2.5), Some(1.5)), (2, Some(2.25), Some(1.25))];
+    assert_eq!(seen("step,loss,step_time_s\n1,2.5,1.5\nstep,step_time_ms,loss\n2,1250,2.25\n"), expected);
+    assert_eq!(seen("step,loss,step_time_s\n1,2.5,1.5\nstep,loss,step_time_s\n2,2.25,1.25\n"), expected);
+    assert_eq!(seen("step;loss;step_time\n-;-;ms\n1;2,5;1500\n2;2,25;1250\n"), expected);
+    assert_eq!(seen("step,loss,step_time\n,,[s]\n1,2.5,1.5\n2,2.25,1.25\n"), expected);
+    // Of semicolons and commas, the commas are decimal.
+    assert_eq!(seen("step;loss;step_time_s\n1;2,500;1,500\n2;2,250;1,250\n"), expected);
+    let Log { points, report, .. } = read("step,loss\n1,2.5\nkey,value,step\nloss,2.25,2\n");
+    assert_eq!((points.len(), reasons(&report).len()), (1, 2), "{report:?}");
+}
+
 /// verl prints the step time twice, once without a unit.
 #[test]
 fn a_second_name_for_a_step_time_raises_no_doubt() {
