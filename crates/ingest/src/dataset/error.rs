@@ -60,7 +60,7 @@ pub enum ImportError {
         available: Vec<String>,
     },
     /// No column name denotes a length. The user must choose a candidate.
-    #[error("it is not clear which column holds the lengths; choose one of: {}", names(candidates))]
+    #[error("it is not clear which column holds the lengths; choose one of: {}{}", names(candidates), histogram(candidates))]
     Unclear { candidates: Vec<Candidate> },
     /// The column values are not lengths.
     #[error("column {column} holds {kind}, which are not lengths; choose another column")]
@@ -132,6 +132,15 @@ pub enum ImportError {
     /// The file has too many rows.
     #[error("more than {MAX_ROWS} rows; upload a random sample of them, or a histogram of at most {MAX_BINS} bins")]
     TooManyRows,
+}
+
+/// Returns the names of a histogram if a candidate is a number of samples.
+fn histogram(candidates: &[Candidate]) -> &'static str {
+    if candidates.iter().any(|candidate| matches!(candidate.meaning, Meaning::Weight | Meaning::BinEdge)) {
+        ". A histogram has the columns length and count, or left, right and count, or length and cumulative"
+    } else {
+        ""
+    }
 }
 
 /// Lists the candidate names in one line, with known meanings.

@@ -379,3 +379,11 @@ fn tables_have_a_maximum_width() {
     assert!(refusal(&wide(20_001)).contains("it has 20001 columns, at most 20000 are read"));
     assert!(refusal(&wide(3_000)).contains("choose one of"), "{}", refusal(&wide(3_000)).len());
 }
+
+/// A column of counts without a known edge is perhaps a histogram. The refusal says which names it needs.
+#[test]
+fn the_names_of_a_histogram_are_stated() {
+    let message = refusal("le,count\n512,10\n1024,30\n2048,35\n");
+    assert!(message.contains("left, right and count, or length and cumulative"), "{message}");
+    assert!(!refusal("first,second\n512,10\n1024,30\n2048,35\n").contains("histogram"));
+}
