@@ -11,6 +11,10 @@ pub(crate) fn three_digits(value: f64) -> String {
         return "0".to_owned();
     }
     let rounded = round_to_three(value);
+    // More digits than these are no number that a reader can compare.
+    if rounded.abs() >= 1e15 {
+        return format!("{rounded:.2e}").replace('-', "−");
+    }
     let magnitude = rounded.abs().log10().floor() as i32;
     let decimals = (2 - magnitude).clamp(0, 9) as usize;
     let sign = if rounded < 0.0 { "−" } else { "" };
@@ -231,6 +235,7 @@ mod tests {
         assert_eq!(plain(&large(6_738_415_616.0)), "6.74 B");
         assert_eq!(plain(&large(12.0)), "12.0");
         assert_eq!(three_digits(f64::NAN), "–");
+        assert_eq!((three_digits(1e300), plain(&gib(-2e16))), ("1.00e300".to_owned(), "−2.00e16 GiB".to_owned()));
         assert_eq!(moment("2026-11-21T00:50:17Z"), "2026-11-21 00:50");
     }
 
