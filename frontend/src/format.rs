@@ -58,6 +58,35 @@ pub(crate) fn gib(value: f64) -> String {
     format!("{}\u{202f}GiB", three_digits(value))
 }
 
+/// Writes the memory in a text of the engine as the page does: "needs 193.1 GiB" becomes "needs 193 GiB".
+pub(crate) fn gib_in(text: &str) -> String {
+    let mut parts = text.split(" GiB").peekable();
+    let mut written = String::new();
+    while let Some(part) = parts.next() {
+        let head = part.trim_end_matches(|sign: char| sign.is_ascii_digit() || sign == '.');
+        match (parts.peek(), part[head.len()..].parse()) {
+            (None, _) => written.push_str(part),
+            (Some(_), Ok(value)) => written.extend([head, &gib(value)]),
+            (Some(_), Err(_)) => written.extend([part, " GiB"]),
+        }
+    }
+    written
+}
+
+/// Adds thousands separators to the whole numbers in a sentence, for example "8192 tokens". Years and parts of names
+/// stay.
+pub(crate) fn grouped_in(sentence: &str) -> String {
+    let word = |word: &str| {
+        let number = word.trim_end_matches(['.', ',', ';', ':']);
+        let is_year = number.len() == 4 && number.starts_with("202");
+        match number.parse::<u64>() {
+            Ok(value) if value >= 1000 && !is_year => count(value) + &word[number.len()..],
+            _ => word.to_owned(),
+        }
+    };
+    sentence.split(' ').map(word).collect::<Vec<_>>().join(" ")
+}
+
 /// Formats a fraction in percent with at most two decimals, for example "41.2 %" or "0.31 %".
 pub(crate) fn percent(share: f64) -> String {
     let percent = share * 100.0;
@@ -180,6 +209,14 @@ mod tests {
         assert_eq!(sentence("48 stages, 2 layers each."), "48 stages, 2 layers each.");
         assert_eq!(sentence(" out of memory! "), "Out of memory!");
         assert_eq!((sentence("é"), sentence(" "), capitalised("")), ("É.".to_owned(), String::new(), String::new()));
+    }
+
+    #[test]
+    fn numbers_in_texts_have_the_format_of_the_page() {
+        let text = "rank 0 needs 193.1 GiB of 1.5 TiB; 76.0 GiB available (many GiB)";
+        assert_eq!(plain(&gib_in(text)), "rank 0 needs 193 GiB of 1.5 TiB; 76.0 GiB available (many GiB)");
+        let text = "Every sample has 8192 tokens, as in 2021: 51200. PP 16 of job-1152.";
+        assert_eq!(grouped_in(text), "Every sample has 8,192 tokens, as in 2021: 51,200. PP 16 of job-1152.");
     }
 
     #[test]

@@ -77,7 +77,7 @@ fn Detail(profile: Profile) -> impl IntoView {
         <div class="title-row">
             <h1>
                 <span class="visually-hidden">{summary.name.clone()}</span>
-                <input class="title" data-testid="profile-title" aria-label="Name of the profile" maxlength="200" autocomplete="off" spellcheck="false" prop:value=summary.name.clone() on:change=rename />
+                <input class="title" data-testid="profile-title" aria-label="Name of the profile" maxlength="120" autocomplete="off" spellcheck="false" prop:value=summary.name.clone() on:change=rename />
             </h1>
         </div>
         <div class="run-status">{source}<span class="muted">{facts}</span></div>

@@ -46,7 +46,7 @@ fn status_text(state: &PlanState, wrong: usize) -> String {
         PlanState::Running { planner, phase, best, .. } => {
             let best = best.map(|best| {
                 let seconds = format::seconds(best.iteration_s);
-                format!(" Best so far: {seconds} per iteration with {}.", best.planner.short_title())
+                format!(" Best so far: {seconds} per step with {}.", best.planner.short_title())
             });
             format!("{planner}: {phase}…{}", best.unwrap_or_default())
         }
@@ -166,7 +166,7 @@ mod tests {
             PlanState::Running { planner: "Best", phase: "trying".into(), done: 3, total: 9, best: Some(best) };
         assert_eq!(
             status_text(&running, 0),
-            "Best: trying… Best so far: 1.50\u{202f}s per iteration with interleaved."
+            "Best: trying… Best so far: 1.50\u{202f}s per step with interleaved."
         );
         assert_eq!(data_state(&PlanState::Failed(RequestError::Offline), 0), "error");
         assert_eq!(data_state(&PlanState::Cancelled, 0), "idle");

@@ -63,7 +63,7 @@ pub(super) fn TitleRow() -> impl IntoView {
                     data-testid="title"
                     aria-label="Title of the scenario"
                     placeholder="Untitled scenario"
-                    maxlength="200"
+                    maxlength="120"
                     autocomplete="off"
                     spellcheck="false"
                     prop:value=title

@@ -4,7 +4,7 @@ use api::dataset::{DatasetPreview, Uploaded};
 use leptos::prelude::*;
 
 use super::columns::ColumnChooser;
-use super::import::{Import, Progress, Stage};
+use super::import::{Import, Progress, Stage, files_name};
 use super::options::{MeasureFields, PreprocessingField};
 use super::report::ImportReportView;
 use crate::charts::Histogram;
@@ -57,13 +57,7 @@ pub(super) fn ImportCard(
     on_uploaded: Callback<Uploaded>,
 ) -> impl IntoView {
     let files = move || {
-        import.selected_files.with(|(names, bytes)| {
-            let names = match names.as_slice() {
-                [first, .., last] if names.len() > 3 => format!("{} files, {first} to {last}", names.len()),
-                names => names.join(", "),
-            };
-            format!("{names} ({})", size(*bytes as u64))
-        })
+        import.selected_files.with(|(names, bytes)| format!("{} ({})", files_name(names), size(*bytes as u64)))
     };
     let stage = move || match import.stage.get() {
         Stage::Empty => ().into_any(),

@@ -98,7 +98,7 @@ pub(super) fn RunTitle() -> impl IntoView {
         <div class="title-row">
             <h1>
                 <span class="visually-hidden">{name}</span>
-                <input class="title" data-testid="run-title" aria-label="Name of the run" maxlength="200" autocomplete="off" spellcheck="false" prop:value=move || name.get() on:change=rename />
+                <input class="title" data-testid="run-title" aria-label="Name of the run" maxlength="120" autocomplete="off" spellcheck="false" prop:value=move || name.get() on:change=rename />
             </h1>
             <span class="export-links" role="group" aria-label="Export">{exports}</span>
         </div>
