@@ -101,11 +101,11 @@ pub(super) fn ImportCard(
 fn Preview(preview: DatasetPreview) -> impl IntoView {
     let DatasetPreview { samples, text_tokens, images, shaped, report, .. } = preview;
     let statistics = format!(
-        "In the file: {} samples, mean {} tokens, 99 % under {}, longest {}",
+        "In the file: {} samples, mean {} tokens, 99 % at most {}, longest {}",
         format::count(samples),
-        format::three_digits(text_tokens.mean),
-        format::three_digits(text_tokens.p99),
-        format::count(text_tokens.max as u64),
+        format::length(text_tokens.mean),
+        format::length(text_tokens.p99),
+        format::length(text_tokens.max),
     );
     let text = if shaped.is_some() { "text tokens per sample, in the file" } else { "tokens per sample, in the file" };
     let backbone = shaped.as_ref().map(|shaped| {

@@ -11,7 +11,9 @@ use crate::form::restore_text;
 use crate::format;
 use crate::listing::parse_tags;
 use crate::notice::ErrorNotice;
-use crate::runs::{FeedMode, StateBadge, ago, clock, origin_text, progress_text, remaining_s, size, use_run_monitor};
+use crate::runs::{
+    FeedMode, StateBadge, ago, clock, origin_text, paced_s, progress_text, remaining_s, size, use_run_monitor,
+};
 
 /// Clock interval in ms.
 const TICK_MS: i32 = 1_000;
@@ -75,8 +77,15 @@ pub(super) fn RunTitle() -> impl IntoView {
         let moment = Date::parse(&at);
         moment.is_finite().then(|| format!("last bytes {}", ago(moment, now.get())))
     });
+    // Step and moment of the first summary.
+    let first_seen = StoredValue::new(None::<(u64, f64)>);
     let remaining = Memo::new(move |_| {
-        let left = summary.with(|summary| summary.as_ref().and_then(remaining_s))?;
+        let left = summary.with(|summary| {
+            let summary = summary.as_ref()?;
+            let now = (summary.last_step.unwrap_or(0), Date::now());
+            let from = first_seen.try_update_value(|first| *first.get_or_insert(now))?;
+            Some(paced_s(remaining_s(summary)?, summary, from, now))
+        })?;
         matches!(state.get(), RunState::Live).then(|| format!("about {} left", clock(left)))
     });
     let progress = Memo::new(move |_| {
