@@ -87,11 +87,15 @@ pub(crate) fn grouped_in(sentence: &str) -> String {
     sentence.split(' ').map(word).collect::<Vec<_>>().join(" ")
 }
 
-/// Formats a fraction in percent with at most two decimals, for example "41.2 %" or "0.31 %".
+/// Formats a fraction in percent with at most two decimals, for example "41.2 %" or "0.31 %". Exactly zero is "0 %", to
+/// distinguish it from a rounded value.
 pub(crate) fn percent(share: f64) -> String {
     let percent = share * 100.0;
     if !percent.is_finite() {
         return "–".to_owned();
+    }
+    if percent == 0.0 {
+        return "0\u{202f}%".to_owned();
     }
     if percent.abs() >= 1.0 {
         return format!("{}\u{202f}%", three_digits(percent));
@@ -253,6 +257,7 @@ mod tests {
         assert_eq!(plain(&percent(1.0)), "100 %");
         assert_eq!(plain(&percent(-0.5)), "−50.0 %");
         assert_eq!(plain(&percent(-0.003)), "−0.30 %");
+        assert_eq!(plain(&percent(0.0)), "0 %");
         assert_eq!(plain(&percent(-0.000_01)), "0.00 %", "no sign before nothing");
         assert_eq!(three_digits(-2520.0), "−2,520");
         assert_eq!(plain(&signed_percent(-0.143)), "−14.3 %");

@@ -95,7 +95,7 @@ test("a search finds and selects the next slice by name", async () => {
   await canvas().focus();
   await page.keyboard.press("ArrowRight");
   await panel.getByText("gemm").first().waitFor();
-  await page.getByTestId("trace-active-time").getByText("Added up from the kernels").waitFor();
+  await page.getByTestId("trace-active-time").getByText("Sum of the kernels").waitFor();
   assert.deepEqual(await findSeriousViolations(page), []);
   expectNoFaults(page);
 });

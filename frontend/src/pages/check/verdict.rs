@@ -50,8 +50,9 @@ fn subject(checked: &Checked) -> String {
         Some(checked.request.name.clone()).filter(|name| !name.is_empty()),
         Some(format.map_or("Scenario", |format| format.title()).to_owned()),
         Some(format!(
-            "{} on {} × {}",
+            "{}, {} parameters, on {} × {}",
             scenario.model.name,
+            format::large(scenario.model.parameters() as f64),
             format::count(scenario.cluster.devices().into()),
             scenario.cluster.name
         )),
