@@ -169,7 +169,7 @@ fn search_counts(simulated: u32, pruned: u32, rejected: u32) -> String {
 #[component]
 fn Rejected(search: Search, best_s: Option<f64>) -> impl IntoView {
     let Search { candidates, simulated, pruned, rejected, losers, rejections, .. } = search;
-    let line = |loser: Loser| view! { <li><b>{degrees(&loser.layout)}</b>": "{loser.reason}</li> };
+    let line = |loser: Loser| view! { <li><b>{degrees(&loser.layout)}</b>": "{format::gib_in(&loser.reason)}</li> };
     let mut losers = losers.into_iter();
     let first: Vec<_> = losers.by_ref().take(FIRST_LOSERS).map(line).collect();
     let rest: Vec<_> = losers.map(line).collect();
@@ -187,7 +187,7 @@ fn Rejected(search: Search, best_s: Option<f64>) -> impl IntoView {
         <ul>{first}</ul>
         {(more > 0).then(|| view! { <details class="advanced"><summary>{format!("{more} more")}</summary><ul>{rest}</ul></details> })}
         {(!rejections.is_empty()).then(|| {
-            let rejections = rejections.into_iter().map(|rejection| view! { <li>{format!("{} × ", format::count(rejection.count.into()))}{rejection.reason}</li> });
+            let rejections = rejections.into_iter().map(|rejection| view! { <li>{format!("{} × ", format::count(rejection.count.into()))}{format::gib_in(&rejection.reason)}</li> });
             view! { <details class="advanced"><summary>"Rejected layouts, by reason"</summary><ul>{rejections.collect_view()}</ul></details> }
         })}
     }

@@ -86,9 +86,8 @@ pub(crate) fn Results() -> impl IntoView {
 #[component]
 fn NoResult(is_pending: Memo<bool>) -> impl IntoView {
     let explore = use_explore();
-    let is_over = Memo::new(move |_| {
-        explore.state.with(|state| matches!(state, PlanState::Cancelled | PlanState::Failed(_)))
-    });
+    let is_over =
+        Memo::new(move |_| explore.state.with(|state| matches!(state, PlanState::Cancelled | PlanState::Failed(_))));
     let cancelled = move || {
         explore.state.with(|state| *state == PlanState::Cancelled).then(|| {
             let best = explore.best_before_cancel().map(|best| {

@@ -154,8 +154,8 @@ impl Cause {
     /// of a tied embedding only, between the first and the last stage.
     pub fn phase_title<'a>(&self, shift: &'a PhaseShift, replicas: u32) -> &'a str {
         let is = |phase: Phase| shift.phase == phase.name();
-        let is_communication = !self.fields.is_empty()
-            && self.fields.iter().all(|field| COMMUNICATION.contains(&field.pointer.as_str()));
+        let is_communication =
+            !self.fields.is_empty() && self.fields.iter().all(|field| COMMUNICATION.contains(&field.pointer.as_str()));
         if is(Phase::Reduction) && replicas == 1 {
             "all-reduce of the shared embedding"
         } else if is(Phase::Forward) && self.is_reading() {

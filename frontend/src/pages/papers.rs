@@ -105,8 +105,10 @@ fn card(paper: &Paper) -> impl IntoView + use<> {
         places.into_iter().map(|location| view! { <span class="chip">{location.to_owned()}</span> }).collect_view();
     let scenarios = format::counted(set_ups.len() as u64, "scenario", "scenarios");
     let facts = format!("{} of the paper compared, {scenarios}", format::counted(parts, "part", "parts"));
-    let compared =
-        format!("{near} of {} published values differ by at most {NEAR}\u{202f}%, shares by {NEAR} points", compared.len());
+    let compared = format!(
+        "{near} of {} published values differ by at most {NEAR}\u{202f}%, shares by {NEAR} points",
+        compared.len()
+    );
     view! {
         <li>
             <a class="ready" href=path::paper_page(id) data-testid=format!("paper-card-{id}")>

@@ -66,7 +66,8 @@ const OUTDATED: &str = "The results are outdated: they are those of the last val
 
 /// True if the results belong to an older scenario, because a field is invalid or the request for the new one failed.
 pub(super) fn is_outdated(explore: Explore) -> bool {
-    explore.is_unanswered() || explore.state.with(|state| explore.unreadable.with(|unreadable| !wrong_fields(state, unreadable).is_empty()))
+    explore.is_unanswered()
+        || explore.state.with(|state| explore.unreadable.with(|unreadable| !wrong_fields(state, unreadable).is_empty()))
 }
 
 /// Moves the focus to a form field, or scrolls to its message.
@@ -121,7 +122,9 @@ pub(super) fn StatusLine() -> impl IntoView {
     let is_cancelled = Memo::new(move |_| explore.state.with(|state| matches!(state, PlanState::Cancelled)));
     let has_result = move || explore.result.with(Option::is_some);
     let note = move || match (has_result(), count()) {
-        (true, 0) if explore.is_unanswered() => Some(". The results are outdated: they are those of an earlier scenario."),
+        (true, 0) if explore.is_unanswered() => {
+            Some(". The results are outdated: they are those of an earlier scenario.")
+        }
         (true, _) if is_cancelled.get() => Some("; the last answer is shown"),
         _ => None,
     };
@@ -169,10 +172,7 @@ mod tests {
         let best = BestSoFar { planner: PlannerKind::Interleaved, iteration_s: 1.5, step: 3 };
         let running =
             PlanState::Running { planner: "Best", phase: "trying".into(), done: 3, total: 9, best: Some(best) };
-        assert_eq!(
-            status_text(&running, 0),
-            "Best: trying… Best so far: 1.50\u{202f}s per step with interleaved."
-        );
+        assert_eq!(status_text(&running, 0), "Best: trying… Best so far: 1.50\u{202f}s per step with interleaved.");
         assert_eq!(data_state(&PlanState::Failed(RequestError::Offline), 0), "error");
         assert_eq!(data_state(&PlanState::Cancelled, 0), "idle");
         assert_eq!(fields(1), "1 field is");

@@ -17,7 +17,12 @@ pub(super) fn TitleRow() -> impl IntoView {
     let title = move || explore.scenario.with(|scenario| pointer::text(scenario, "/title")).unwrap_or_default();
     let saved = RwSignal::new(None::<(String, String)>);
     // An edit that the server does not have cannot be saved.
-    let here = move || explore.stored.with(|stored| stored.as_ref().map(|stored| (stored.id.clone(), title()))).filter(|_| !explore.is_unstored());
+    let here = move || {
+        explore
+            .stored
+            .with(|stored| stored.as_ref().map(|stored| (stored.id.clone(), title())))
+            .filter(|_| !explore.is_unstored())
+    };
     let is_saved = move || {
         let now = here();
         now.is_some()

@@ -201,7 +201,11 @@ fn headings(context: &CanvasRenderingContext2d, scene: &Scene<'_>, [ink, mute, l
                 context.fill_rect(0.0, y, HEADER - 4.0, band.height);
                 context.set_fill_style_str(mute);
                 let name = scene.detail.lanes.get(lane as usize).map_or_else(String::new, lane_name);
-                let _ = context.fill_text(&clipped(&name, ((HEADER - 20.0) / CHARACTER) as usize), 12.0, y + ROW / 2.0 + 0.5);
+                let _ = context.fill_text(
+                    &clipped(&name, ((HEADER - 20.0) / CHARACTER) as usize),
+                    12.0,
+                    y + ROW / 2.0 + 0.5,
+                );
             }
         }
     }

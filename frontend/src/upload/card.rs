@@ -56,9 +56,8 @@ pub(super) fn ImportCard(
     has_external_rule: bool,
     on_uploaded: Callback<Uploaded>,
 ) -> impl IntoView {
-    let files = move || {
-        import.selected_files.with(|(names, bytes)| format!("{} ({})", files_name(names), size(*bytes as u64)))
-    };
+    let files =
+        move || import.selected_files.with(|(names, bytes)| format!("{} ({})", files_name(names), size(*bytes as u64)));
     let stage = move || match import.stage.get() {
         Stage::Empty => ().into_any(),
         Stage::Unclear(columns) => view! { <ColumnChooser import=import columns=columns /> }.into_any(),

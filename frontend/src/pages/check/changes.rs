@@ -286,10 +286,7 @@ mod tests {
     fn a_title_names_all_fields_of_a_change() {
         let fields = [("/layout", json!({})), ("/training/optimizer_offload", json!(1.0))];
         let text = title(&change(&fields, result(73.5, 68.6)), &json!({"layout": {"tensor": 8}}));
-        assert_eq!(
-            text.replace('\u{a0}', " "),
-            "TP 1 · PP 1 · DP 8 · mb 2, Optimizer state on the host: 0 % → 100 %"
-        );
+        assert_eq!(text.replace('\u{a0}', " "), "TP 1 · PP 1 · DP 8 · mb 2, Optimizer state on the host: 0 % → 100 %");
         let text = title(&change(&fields[..1], result(73.5, 68.6)), &json!({}));
         assert_eq!(text, "TP 1 · PP 1 · DP 8 · mb 2");
     }
@@ -310,9 +307,8 @@ mod tests {
             is_partial: false,
         };
         let mut changes = CheckChanges { fit, edits: vec![Vec::new(); 2], combination_edits: Vec::new() };
-        let text = |changes: &CheckChanges| {
-            fastest_without_risk(changes, 80.0).map(|(_, text)| text.replace('\u{202f}', " "))
-        };
+        let text =
+            |changes: &CheckChanges| fastest_without_risk(changes, 80.0).map(|(_, text)| text.replace('\u{202f}', " "));
         assert_eq!(text(&changes).as_deref(), Some("changes 1, 2 together, 970 ms, peak 49.5 GiB"));
         changes.fit.combination = None;
         assert_eq!(text(&changes).as_deref(), Some("change 2 alone, 1.05 s, peak 48.0 GiB"));

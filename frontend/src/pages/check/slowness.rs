@@ -355,7 +355,10 @@ mod tests {
             phases: vec![shift("forward compute", 0.12), shift("optimizer", -0.04)],
         };
         let text = |cause: &Cause| phase_text(cause, 8).replace('\u{202f}', " ");
-        assert_eq!(text(&cause), "Changes exposed communication in the forward passes by +120 ms, optimizer by −40.0 ms");
+        assert_eq!(
+            text(&cause),
+            "Changes exposed communication in the forward passes by +120 ms, optimizer by −40.0 ms"
+        );
         "/cluster/device/peak_tflops".clone_into(&mut cause.fields[0].pointer);
         assert_eq!(text(&cause), "Changes forward compute by +120 ms, optimizer by −40.0 ms");
         let plain = |share| share_text(share).replace('\u{202f}', " ");

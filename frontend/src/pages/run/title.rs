@@ -1,7 +1,7 @@
 //! Name, state, progress, note and tags. All except the state are editable.
 
 use api::path;
-use api::run::{RunChange, RunState};
+use api::run::{RunChange, RunState, RunSummary};
 use js_sys::Date;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
@@ -29,6 +29,21 @@ fn clock_now() -> RwSignal<f64> {
     now
 }
 
+/// Remaining time of a live run, by its step times and by the clock since the page has shown it.
+fn remaining_text(summary: Memo<Option<RunSummary>>, state: Memo<RunState>) -> Memo<Option<String>> {
+    // Step and moment of the first summary.
+    let first_seen = StoredValue::new(None::<(u64, f64)>);
+    Memo::new(move |_| {
+        let left = summary.with(|summary| {
+            let summary = summary.as_ref()?;
+            let now = (summary.last_step.unwrap_or(0), Date::now());
+            let from = first_seen.try_update_value(|first| *first.get_or_insert(now))?;
+            Some(paced_s(remaining_s(summary)?, summary, from, now))
+        })?;
+        matches!(state.get(), RunState::Live).then(|| format!("about {} left", clock(left)))
+    })
+}
+
 /// Page header.
 #[component]
 pub(super) fn RunTitle() -> impl IntoView {
@@ -39,7 +54,7 @@ pub(super) fn RunTitle() -> impl IntoView {
     let change = Callback::new(move |change: RunChange| {
         spawn_local(async move { drop(last_error.try_set(monitor.change(change).await.err())) });
     });
-    let text = move |read: fn(&api::run::RunSummary) -> String| {
+    let text = move |read: fn(&RunSummary) -> String| {
         Memo::new(move |_| summary.with(|summary| summary.as_ref().map(read).unwrap_or_default()))
     };
     let name = text(|summary| summary.name.clone());
@@ -77,17 +92,7 @@ pub(super) fn RunTitle() -> impl IntoView {
         let moment = Date::parse(&at);
         moment.is_finite().then(|| format!("last bytes {}", ago(moment, now.get())))
     });
-    // Step and moment of the first summary.
-    let first_seen = StoredValue::new(None::<(u64, f64)>);
-    let remaining = Memo::new(move |_| {
-        let left = summary.with(|summary| {
-            let summary = summary.as_ref()?;
-            let now = (summary.last_step.unwrap_or(0), Date::now());
-            let from = first_seen.try_update_value(|first| *first.get_or_insert(now))?;
-            Some(paced_s(remaining_s(summary)?, summary, from, now))
-        })?;
-        matches!(state.get(), RunState::Live).then(|| format!("about {} left", clock(left)))
-    });
+    let remaining = remaining_text(summary, state);
     let progress = Memo::new(move |_| {
         summary.with(|summary| {
             let summary = summary.as_ref()?;
