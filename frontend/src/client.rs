@@ -14,6 +14,8 @@ use wasm_bindgen::{JsCast, JsValue};
 use wasm_bindgen_futures::JsFuture;
 use web_sys::{AbortController, AbortSignal, Request, RequestInit, Response};
 
+use crate::format;
+
 /// Error of an HTTP request.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum RequestError {
@@ -54,7 +56,7 @@ impl RequestError {
             Self::Offline => {
                 "Check that planscope is still running, then try again. Nothing you entered is lost.".to_owned()
             }
-            Self::Problem(problem) => problem.detail.clone(),
+            Self::Problem(problem) => format::sentence(&problem.detail),
             Self::Unreadable(detail) => detail.clone(),
         }
     }

@@ -9,7 +9,7 @@ use leptos_router::hooks::use_location;
 
 use crate::client::{self, Body, RequestError};
 use crate::clipboard;
-use crate::explore::{PlanState, use_explore};
+use crate::explore::use_explore;
 use crate::pointer;
 
 /// Display time of the "Copied" label.
@@ -43,7 +43,7 @@ pub(crate) fn CopyLink() -> impl IntoView {
     let is_ready = move || {
         on_stored_page()
             || explore.unsaved.with(Option::is_some)
-            || (explore.stored.with(Option::is_some) && explore.state.with(|state| *state != PlanState::Sending))
+            || (explore.stored.with(Option::is_some) && !explore.is_unstored())
     };
     let save = move |scenarios: Vec<SavedScenario>| {
         unsaved.set(None);
@@ -99,6 +99,8 @@ pub(crate) fn CopyLink() -> impl IntoView {
         }
     };
     let label = move || match copied.get() {
+        // The notice says that the link may not open.
+        Some(_) if unsaved.with(Option::is_some) => "Not saved",
         Some(Copied { is_on_clipboard: true, .. }) => "Copied",
         Some(_) => "Copy by hand",
         None => "Copy link",
@@ -119,7 +121,7 @@ pub(crate) fn CopyLink() -> impl IntoView {
                     data-testid="copy-link"
                     data-url=move || last.get()
                     disabled=move || !is_ready()
-                    title="Copies a link to this view and saves what it shows"
+                    title=move || if is_ready() { "Copies a link to this view and saves what it shows" } else { "The server does not have the edited scenario yet" }
                     on:click=press
                 >
                     {label}

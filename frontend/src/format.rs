@@ -11,6 +11,10 @@ pub(crate) fn three_digits(value: f64) -> String {
         return "0".to_owned();
     }
     let rounded = round_to_three(value);
+    // More digits than these are no number that a reader can compare.
+    if rounded.abs() >= 1e15 {
+        return format!("{rounded:.2e}").replace('-', "−");
+    }
     let magnitude = rounded.abs().log10().floor() as i32;
     let decimals = (2 - magnitude).clamp(0, 9) as usize;
     let sign = if rounded < 0.0 { "−" } else { "" };
@@ -54,11 +58,44 @@ pub(crate) fn gib(value: f64) -> String {
     format!("{}\u{202f}GiB", three_digits(value))
 }
 
-/// Formats a fraction in percent with at most two decimals, for example "41.2 %" or "0.31 %".
+/// Writes the memory in a text of the engine as the page does: "needs 193.1 GiB" becomes "needs 193 GiB".
+pub(crate) fn gib_in(text: &str) -> String {
+    let mut parts = text.split(" GiB").peekable();
+    let mut written = String::new();
+    while let Some(part) = parts.next() {
+        let head = part.trim_end_matches(|sign: char| sign.is_ascii_digit() || sign == '.');
+        match (parts.peek(), part[head.len()..].parse()) {
+            (None, _) => written.push_str(part),
+            (Some(_), Ok(value)) => written.extend([head, &gib(value)]),
+            (Some(_), Err(_)) => written.extend([part, " GiB"]),
+        }
+    }
+    written
+}
+
+/// Adds thousands separators to the whole numbers in a sentence, for example "8192 tokens". Years and parts of names
+/// stay.
+pub(crate) fn grouped_in(sentence: &str) -> String {
+    let word = |word: &str| {
+        let number = word.trim_end_matches(['.', ',', ';', ':']);
+        let is_year = number.len() == 4 && number.starts_with("202");
+        match number.parse::<u64>() {
+            Ok(value) if value >= 1000 && !is_year => count(value) + &word[number.len()..],
+            _ => word.to_owned(),
+        }
+    };
+    sentence.split(' ').map(word).collect::<Vec<_>>().join(" ")
+}
+
+/// Formats a fraction in percent with at most two decimals, for example "41.2 %" or "0.31 %". Exactly zero is "0 %", to
+/// distinguish it from a rounded value.
 pub(crate) fn percent(share: f64) -> String {
     let percent = share * 100.0;
     if !percent.is_finite() {
         return "–".to_owned();
+    }
+    if percent == 0.0 {
+        return "0\u{202f}%".to_owned();
     }
     if percent.abs() >= 1.0 {
         return format!("{}\u{202f}%", three_digits(percent));
@@ -179,6 +216,14 @@ mod tests {
     }
 
     #[test]
+    fn numbers_in_texts_have_the_format_of_the_page() {
+        let text = "rank 0 needs 193.1 GiB of 1.5 TiB; 76.0 GiB available (many GiB)";
+        assert_eq!(plain(&gib_in(text)), "rank 0 needs 193 GiB of 1.5 TiB; 76.0 GiB available (many GiB)");
+        let text = "Every sample has 8192 tokens, as in 2021: 51200. PP 16 of job-1152.";
+        assert_eq!(grouped_in(text), "Every sample has 8,192 tokens, as in 2021: 51,200. PP 16 of job-1152.");
+    }
+
+    #[test]
     fn a_cluster_names_its_nodes() {
         assert_eq!(cluster("4 x 8 A100-80GB"), "4 nodes × 8 A100-80GB");
         assert_eq!(cluster("1 x 8 H100"), "1 node × 8 H100");
@@ -212,6 +257,7 @@ mod tests {
         assert_eq!(plain(&percent(1.0)), "100 %");
         assert_eq!(plain(&percent(-0.5)), "−50.0 %");
         assert_eq!(plain(&percent(-0.003)), "−0.30 %");
+        assert_eq!(plain(&percent(0.0)), "0 %");
         assert_eq!(plain(&percent(-0.000_01)), "0.00 %", "no sign before nothing");
         assert_eq!(three_digits(-2520.0), "−2,520");
         assert_eq!(plain(&signed_percent(-0.143)), "−14.3 %");
@@ -231,6 +277,7 @@ mod tests {
         assert_eq!(plain(&large(6_738_415_616.0)), "6.74 B");
         assert_eq!(plain(&large(12.0)), "12.0");
         assert_eq!(three_digits(f64::NAN), "–");
+        assert_eq!((three_digits(1e300), plain(&gib(-2e16))), ("1.00e300".to_owned(), "−2.00e16 GiB".to_owned()));
         assert_eq!(moment("2026-11-21T00:50:17Z"), "2026-11-21 00:50");
     }
 

@@ -153,11 +153,23 @@ fn microbatches(count: u32) -> String {
     format!("{count} {}", if count == 1 { "microbatch" } else { "microbatches" })
 }
 
+/// Describes what the search did with its candidates. Counts of 0 are left out.
+fn search_counts(simulated: u32, pruned: u32, rejected: u32) -> String {
+    let counts = [
+        (simulated, "simulated"),
+        (pruned, "not simulated, because they cannot be faster"),
+        (rejected, "invalid or too large for memory"),
+    ];
+    let named = counts.into_iter().filter(|(count, _)| *count > 0);
+    let texts: Vec<String> = named.map(|(count, text)| format!("{} {text}", format::count(count.into()))).collect();
+    if texts.is_empty() { String::new() } else { format!(": {}", texts.join("; ")) }
+}
+
 /// Candidates of the search, and the reasons for their rejection.
 #[component]
 fn Rejected(search: Search, best_s: Option<f64>) -> impl IntoView {
     let Search { candidates, simulated, pruned, rejected, losers, rejections, .. } = search;
-    let line = |loser: Loser| view! { <li><b>{degrees(&loser.layout)}</b>": "{loser.reason}</li> };
+    let line = |loser: Loser| view! { <li><b>{degrees(&loser.layout)}</b>": "{format::gib_in(&loser.reason)}</li> };
     let mut losers = losers.into_iter();
     let first: Vec<_> = losers.by_ref().take(FIRST_LOSERS).map(line).collect();
     let rest: Vec<_> = losers.map(line).collect();
@@ -167,18 +179,28 @@ fn Rejected(search: Search, best_s: Option<f64>) -> impl IntoView {
         <h3>{title}</h3>
         <p class="hint">
             {format!(
-                "{}: {} simulated; {} not simulated, because they cannot be faster; {} invalid or too large for memory.",
+                "{}{}.",
                 format::counted(candidates.into(), "layout", "layouts"),
-                format::count(simulated.into()),
-                format::count(pruned.into()),
-                format::count(rejected.into()),
+                search_counts(simulated, pruned, rejected)
             )}
         </p>
         <ul>{first}</ul>
         {(more > 0).then(|| view! { <details class="advanced"><summary>{format!("{more} more")}</summary><ul>{rest}</ul></details> })}
         {(!rejections.is_empty()).then(|| {
-            let rejections = rejections.into_iter().map(|rejection| view! { <li>{format!("{} × ", format::count(rejection.count.into()))}{rejection.reason}</li> });
+            let rejections = rejections.into_iter().map(|rejection| view! { <li>{format!("{} × ", format::count(rejection.count.into()))}{format::gib_in(&rejection.reason)}</li> });
             view! { <details class="advanced"><summary>"Rejected layouts, by reason"</summary><ul>{rejections.collect_view()}</ul></details> }
         })}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_of_zero_are_left_out() {
+        assert_eq!(search_counts(1, 0, 0), ": 1 simulated");
+        assert_eq!(search_counts(2, 0, 1200), ": 2 simulated; 1,200 invalid or too large for memory");
+        assert_eq!(search_counts(0, 0, 0), "");
     }
 }

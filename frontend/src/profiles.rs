@@ -10,6 +10,8 @@ pub(crate) use factors::Factors;
 use api::profile::{ProfileSource, ProfileSummary};
 use leptos::prelude::*;
 
+use crate::format;
+
 /// URL of a profile page.
 pub(crate) fn page(id: &str) -> String {
     format!("/profiles/{id}")
@@ -24,7 +26,23 @@ pub(crate) fn source_text(source: &ProfileSource) -> String {
     }
 }
 
+/// Formats a mean residual. Points joined by lines have none, which is no quality of a fit.
+pub(crate) fn residual_text(residual: f64) -> String {
+    if residual < 5e-5 { "–, interpolated".to_owned() } else { format::percent(residual) }
+}
+
 #[component]
 pub(crate) fn ProfileLink(summary: ProfileSummary) -> impl IntoView {
     view! { <a href=page(&summary.id) data-testid="profile-link">{summary.name}</a> }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interpolation_has_no_residual() {
+        assert_eq!(residual_text(0.0), "–, interpolated");
+        assert_eq!(residual_text(0.034), "3.40\u{202f}%");
+    }
 }

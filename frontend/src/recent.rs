@@ -36,7 +36,7 @@ pub(crate) fn opened() -> Vec<Opened> {
 pub(crate) fn remember(stored: &StoredScenario) {
     let scenario = &stored.scenario;
     let devices = u64::from(scenario.cluster.nodes) * u64::from(scenario.cluster.devices_per_node);
-    let default_title = || format!("{} on {devices} x {}", scenario.model.name, scenario.cluster.name);
+    let default_title = || format!("{} on {devices} × {}", scenario.model.name, scenario.cluster.name);
     let now = Opened {
         id: stored.id.clone(),
         short: stored.short.clone(),

@@ -34,7 +34,9 @@ use api::planner::outcome::PlanOutcome;
 use leptos::context::Provider;
 use leptos::prelude::*;
 
+use crate::client::RequestError;
 use crate::explore::{Explore, PlanState, use_explore};
+use crate::format;
 use crate::notice::ErrorNotice;
 
 /// All results for the open scenario.
@@ -42,6 +44,11 @@ use crate::notice::ErrorNotice;
 pub(crate) fn Results() -> impl IntoView {
     let explore = use_explore();
     let has_result = Memo::new(move |_| explore.result.with(Option::is_some));
+    let retries = Memo::new(move |_| {
+        explore.state.with(|state| *state == PlanState::Failed(RequestError::Offline))
+            && explore.is_unanswered()
+            && explore.scenario.with(serde_json::Value::is_object)
+    });
     let is_pending = Memo::new(move |_| explore.state.with(PlanState::is_pending));
     let outdated = Memo::new(move |_| status::is_outdated(explore));
     let plan_error = move || {
@@ -57,7 +64,8 @@ pub(crate) fn Results() -> impl IntoView {
         {move || plan_error().map(|request_error| {
             view! { <ErrorNotice error=request_error on_retry=move |()| plan_again(explore) /> }
         })}
-        <Show when=move || has_result.get() fallback=move || view! { <div class="skeleton results-skeleton" class:still=move || !is_pending.get() aria-hidden="true"></div> }>
+        {move || retries.get().then(|| view! { <p class="hint" role="status">"The page asks the server again every few seconds, and then plans."</p> })}
+        <Show when=move || has_result.get() fallback=move || view! { <NoResult is_pending=is_pending /> }>
             <div
                 class="results"
                 data-busy=move || is_pending.get().then_some("true")
@@ -70,6 +78,30 @@ pub(crate) fn Results() -> impl IntoView {
                 <cards::Cards />
                 <Further />
             </div>
+        </Show>
+    }
+}
+
+/// What is in place of results before the first ones: a placeholder while they are awaited, and what happened instead.
+#[component]
+fn NoResult(is_pending: Memo<bool>) -> impl IntoView {
+    let explore = use_explore();
+    let is_over =
+        Memo::new(move |_| explore.state.with(|state| matches!(state, PlanState::Cancelled | PlanState::Failed(_))));
+    let cancelled = move || {
+        explore.state.with(|state| *state == PlanState::Cancelled).then(|| {
+            let best = explore.best_before_cancel().map(|best| {
+                let (seconds, planner) = (format::seconds(best.iteration_s), best.planner.short_title());
+                format!(" The fastest plan so far took {seconds} per step with {planner}. It is not kept.")
+            });
+            view! { <p class="hint" data-testid="no-result">"Planning was cancelled before it had a result."{best}" The button “Plan it” starts again."</p> }
+        })
+    };
+    view! {
+        {cancelled}
+        <Show when=move || !is_over.get()>
+            <p class="hint">{move || is_pending.get().then_some("The table and the charts appear with the first complete result.")}</p>
+            <div class="skeleton results-skeleton short" class:still=move || !is_pending.get() aria-hidden="true"></div>
         </Show>
     }
 }

@@ -154,7 +154,7 @@ mod tests {
         let planner = NamedPlanner { planner: PlannerKind::OneFOneB, title: "1F1B".into() };
         let picture = Picture {
             metric: Metric::IterationS,
-            title: "iteration time, s".into(),
+            title: "step time, s".into(),
             x: 0,
             y: None,
             layers: vec![Layer { planner, cells }],

@@ -63,9 +63,9 @@ impl RunContext {
         if self.planned.placement.is_some() {
             return format!("{title}, modules with layouts of their own");
         }
-        let chunks = if layout.chunks > 1 { format!(" x VPP {}", layout.chunks) } else { String::new() };
+        let chunks = if layout.chunks > 1 { format!(" · VPP {}", layout.chunks) } else { String::new() };
         format!(
-            "{title}: TP {} x PP {} x DP {}{chunks}, microbatches of {}",
+            "{title}: TP {} · PP {} · DP {}{chunks} · mb {}",
             layout.tensor, layout.pipeline, layout.data, layout.microbatch
         )
     }

@@ -81,7 +81,7 @@ test("the parts of the peak memory add up to the peak of the plan", async () => 
   const limit = last.answer.metrics.memory_limit_gib;
   assert.match(names[5], new RegExp(`^limit: device memory less reserve, ${limit.toFixed(1)}`));
   await waitForBars(card, 5, last.answer.ranks.length);
-  assert.match(await card.getByTestId("peak-caption").innerText(), /^Rank \d+ .*\sGiB without the reserve at .* in flight\. The largest part is [a-z]+/s);
+  assert.match(await card.getByTestId("peak-caption").innerText(), /^Rank \d+ .*\sGiB without the reserve at .* in flight\. Largest part: [a-z]+/s);
   await card.locator("details summary").first().click();
   const ranks = await readSums(card.getByTestId("peak-ranks"));
   assert.equal(ranks.length, last.answer.ranks.length);

@@ -324,7 +324,7 @@ test("the configuration of a training job opens as a scenario with a report", as
   const report = page.getByTestId("job-config");
   await report.getByText("torchtitan job file").waitFor();
   await waitForPlanning(page);
-  assert.match(await report.innerText(), /job\.toml[\s\S]*6 settings read[\s\S]*1 sequences times 8 data-parallel replicas, 8[\s\S]*training\.other_key/);
+  assert.match(await report.innerText(), /job\.toml[\s\S]*6 settings read[\s\S]*1 sequence times 8 data-parallel replicas, 8[\s\S]*training\.other_key/);
   assert.equal(await page.getByLabel(/^Tensor parallel/).inputValue(), "2");
   // An unreadable file removes the report of the previous file.
   await page.getByTestId("open-scenario").setInputFiles({ name: "notes.txt", mimeType: "text/plain", buffer: Buffer.from("notes") });

@@ -30,7 +30,7 @@ test("why does rank 0 run out of memory and the last stage not", async () => {
   await check(page, ARGUMENTS);
   assert.match(await page.getByTestId("verdict").innerText(), /Does not fit[\s\S]*GiB needed on rank 0/);
   const card = page.getByTestId("check-memory-card");
-  assert.match(await card.innerText(), /Rank 0 needs [\d.]+.GiB; its largest part is activations/i);
+  assert.match(await card.innerText(), /Rank 0 needs [\d.]+.GiB; its largest part: activations/i);
   const label = await card.locator("[aria-label^='Memory by rank']").first().getAttribute("aria-label");
   const needs = [...label.matchAll(/rank \d: ([\d.]+)/g)].map(([, gib]) => Number(gib));
   assert.equal(needs.length, 4);

@@ -101,7 +101,7 @@ test("a search finds and selects the next slice by name", async () => {
   await page.getByText("Every slice in view is drawn by itself.").waitFor();
   await page.keyboard.press("ArrowRight");
   await waitForSlice("gemm", "562 µs", "30,000 ns");
-  await page.getByTestId("trace-active-time").getByText("Added up from the kernels").waitFor();
+  await page.getByTestId("trace-active-time").getByText("Sum of the kernels").waitFor();
   assert.deepEqual(await findSeriousViolations(page), []);
   expectNoFaults(page);
 });

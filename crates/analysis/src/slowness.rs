@@ -138,19 +138,37 @@ pub struct PhaseShift {
     pub seconds: f64,
 }
 
-impl PhaseShift {
-    /// Name of the phase of a job with `replicas` that reduce gradients. One replica reduces the gradients of a tied
-    /// embedding only, between the first and the last stage.
-    pub fn title(&self, replicas: u32) -> &str {
-        if replicas == 1 && self.phase == Phase::Reduction.name() {
-            "all-reduce of the shared embedding"
-        } else {
-            &self.phase
-        }
-    }
-}
+/// Fields of causes with slower or exposed communication.
+const COMMUNICATION: [&str; 6] = [
+    "/cluster/inter_node/gb_per_s",
+    "/cluster/intra_node/gb_per_s",
+    "/training/data_overlap",
+    "/training/tensor_overlap",
+    "/training/overlapped_backward",
+    "/training/overlapped_sends",
+];
 
 impl Cause {
+    /// Names a change of a phase, for a job with `replicas` that reduce gradients. Timers of the passes contain exposed
+    /// communication and waiting for data: a cause of these changes no computation. One replica reduces the gradients
+    /// of a tied embedding only, between the first and the last stage.
+    pub fn phase_title<'a>(&self, shift: &'a PhaseShift, replicas: u32) -> &'a str {
+        let is = |phase: Phase| shift.phase == phase.name();
+        let is_communication =
+            !self.fields.is_empty() && self.fields.iter().all(|field| COMMUNICATION.contains(&field.pointer.as_str()));
+        if is(Phase::Reduction) && replicas == 1 {
+            "all-reduce of the shared embedding"
+        } else if is(Phase::Forward) && self.is_reading() {
+            "waiting for data in the forward passes"
+        } else if is(Phase::Forward) && is_communication {
+            "exposed communication in the forward passes"
+        } else if is(Phase::Backward) && is_communication {
+            "exposed communication in the backward passes"
+        } else {
+            &shift.phase
+        }
+    }
+
     /// True if the cause is reading of data.
     pub fn is_reading(&self) -> bool {
         self.fields.iter().any(|field| field.pointer == HOST_MICROBATCH)

@@ -352,7 +352,7 @@ impl FromStr for SweepId {
 
 /// Error: the text is not a sweep identifier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("not an identifier of a sweep: 52 characters of a-z and 2-7 are needed")]
+#[error("the identifier of a sweep has 52 characters of a-z and 2-7")]
 pub struct NotASweep;
 
 fn under(at: &str, error: FieldError) -> FieldError {

@@ -75,6 +75,9 @@ pub struct Headline {
     /// Mean iteration time of the baseline divided by that of the fastest plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gain: Option<f64>,
+    /// True if the fastest plan runs out of memory with a probability above 10 %.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_at_risk: bool,
 }
 
 /// Figures of a plan.

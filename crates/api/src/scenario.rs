@@ -42,7 +42,7 @@ pub struct ScenarioLine {
     pub id: String,
     /// Shortest unique prefix of at least ten characters.
     pub short: String,
-    /// Title, or a description ("Llama-2 7B on 32 x A100-80GB").
+    /// Title, or a description ("Llama-2 7B on 32 × A100-80GB").
     pub title: String,
     /// Model name.
     pub model: String,

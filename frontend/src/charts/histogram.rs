@@ -84,6 +84,9 @@ fn plot(data: &HistogramColumns, unit: &str, labels: usize, colours: &Colours) -
     if let (Scale::Logarithmic, Some(&first), Some(&last)) = (scale, data.edges.first(), data.edges.last()) {
         let (values, texts) = decades(first, last, labels).into_iter().unzip();
         x_axis = x_axis.tick_mode(TickMode::Array).tick_values(values).tick_text(texts);
+    } else if let Some(values) = whole_marks(&data.edges, labels) {
+        let texts = values.iter().map(|&value| grouped(value as u64)).collect();
+        x_axis = x_axis.tick_mode(TickMode::Array).tick_values(values).tick_text(texts);
     }
     let y_axis = colours.axis().n_ticks(3).show_line(false);
     let marks = [(data.mean, DashType::Dash), (data.median, DashType::Solid), (data.p99, DashType::Dot)];
@@ -116,6 +119,14 @@ fn plot(data: &HistogramColumns, unit: &str, labels: usize, colours: &Colours) -
     with_widths(&plot.to_json(), &widths)
 }
 
+/// Label values of a short linear axis. Lengths are whole numbers, which automatic labels are not. `None` for a longer
+/// axis.
+fn whole_marks(edges: &[f64], labels: usize) -> Option<Vec<f64>> {
+    let (first, last) = (edges.first()?.ceil(), edges.last()?.floor());
+    let is_short = first >= 0.0 && last - first < labels as f64;
+    is_short.then(|| (first as u64..=last as u64).map(|value| value as f64).collect())
+}
+
 /// Adds individual bar widths to the JSON, because the plotly crate has no setter for them.
 fn with_widths(plot: &str, widths: &[f64]) -> String {
     match serde_json::from_str::<serde_json::Value>(plot) {
@@ -127,5 +138,18 @@ fn with_widths(plot: &str, widths: &[f64]) -> String {
         }
         // Falls back to equal widths.
         Err(_) => plot.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_axis_has_whole_numbers() {
+        assert_eq!(whole_marks(&[7.0, 8.0], 6), Some(vec![7.0, 8.0]));
+        assert_eq!(whole_marks(&[2048.0, 2048.5], 6), Some(vec![2048.0]));
+        assert_eq!(whole_marks(&[0.0, 100.0], 6), None);
+        assert_eq!(whole_marks(&[], 6), None);
     }
 }

@@ -35,10 +35,10 @@ pub(crate) fn SmallHistogram(
     unit: &'static str,
 ) -> impl IntoView {
     let statistics = format!(
-        "mean {}, 99 % under {}, most {} {unit}",
-        format::three_digits(data.mean),
-        format::three_digits(data.p99),
-        format::three_digits(data.max),
+        "mean {}, 99 % at most {}, most {} {unit}",
+        format::length(data.mean),
+        format::length(data.p99),
+        format::length(data.max),
     );
     let bars =
         places(&data).into_iter().map(|(x, y, width, height)| view! { <rect x=x y=y width=width height=height /> });

@@ -3,7 +3,7 @@
 use leptos::prelude::*;
 use serde_json::{Value, json};
 
-use super::field::NumberField;
+use super::field::{FieldError, NumberField};
 use super::slider::Slider;
 use crate::explore::use_explore;
 use crate::pointer;
@@ -123,6 +123,7 @@ pub(super) fn DistributionFields(
                 </select>
             </div>
             {fields}
+            <FieldError pointer=pointer.to_owned() />
         </div>
     }
 }

@@ -71,9 +71,15 @@ fn text(stages: &Value) -> String {
 /// Largest number of stages that the field reads.
 const MAX_STAGES: usize = 8192;
 
-/// Reads numbers with any separator. `None` if a part is no whole number, or if there are too many.
+/// Reads numbers with any separator. `None` if a part is no whole number, or if there are too many. A hyphen between two
+/// numbers separates them; otherwise it is a sign.
 fn parse(text: &str) -> Option<Vec<u32>> {
     let mut stages = Vec::new();
+    let is_digit = |letter: Option<char>| letter.is_some_and(|letter| letter.is_ascii_digit());
+    let is_sign = |at: usize| !is_digit(text[..at].chars().next_back()) && is_digit(text[at + 1..].chars().next());
+    if text.match_indices('-').any(|(at, _)| is_sign(at)) {
+        return None;
+    }
     let is_separator = |letter: char| letter.is_whitespace() || matches!(letter, ',' | ';' | '|' | '/' | '-');
     for part in text.split(is_separator).filter(|part| !part.is_empty()) {
         let (count, times) = part.split_once(['*', '×']).unwrap_or((part, "1"));
@@ -93,8 +99,9 @@ mod tests {
     #[test]
     fn numbers_are_read_and_shortened() {
         assert_eq!(parse("7 8*2, 9|8"), Some(vec![7, 8, 8, 9, 8]));
+        assert_eq!(parse("7-8 - 9"), Some(vec![7, 8, 9]));
         assert_eq!(parse(" "), Some(vec![]));
-        for wrong in ["7 x", "7.5", "8*", "8*9000", "8*4294967296000", "99999999999"] {
+        for wrong in ["-1", "7 -8", "7 x", "7.5", "8*", "8*9000", "8*4294967296000", "99999999999"] {
             assert_eq!(parse(wrong), None, "{wrong}");
         }
         assert_eq!(text(&json!([7, 8, 8, 9])), "7 8*2 9");

@@ -70,7 +70,7 @@ pub(super) fn TrainingSection() -> impl IntoView {
                 <OptionalField
                     pointer="/training/zero"
                     label="ZeRO stage"
-                    options=&[(0, "0: nothing"), (1, "1: optimizer"), (2, "2: + gradients"), (3, "3: + weights")]
+                    options=&[(0, "0 (nothing)"), (1, "1 (optimizer)"), (2, "2 (+ gradients)"), (3, "3 (+ weights)")]
                     free=FreeSetting::Zero
                 />
                 <CheckField pointer="/training/parameter_offload" label="Weights and gradients on the host" />
@@ -102,7 +102,7 @@ pub(super) fn TrainingSection() -> impl IntoView {
                 <NumberField pointer="/training/context_parallel" label="Context parallel" unit="CP" min=1.0 max=1024.0 placeholder="1" free=FreeSetting::ContextParallel />
                 <CheckField pointer="/training/context_balanced" label="Balanced causal attention (CP)" when_absent=true />
                 <NumberField pointer="/training/expert_parallel" label="Expert parallel" unit="EP" min=1.0 max=1024.0 placeholder="1" free=FreeSetting::ExpertParallel />
-                <OptionalField pointer="/training/expert_tensor_parallel" label="Expert tensor parallel" options=&[(1, "1: whole experts")] free=FreeSetting::ExpertTensorParallel />
+                <OptionalField pointer="/training/expert_tensor_parallel" label="Expert tensor parallel" options=&[(1, "1 (whole experts)")] free=FreeSetting::ExpertTensorParallel />
             </Advanced>
         </Section>
     }

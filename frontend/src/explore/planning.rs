@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use api::job::{Job, StoredOutcome};
 use api::path;
+use api::planner::observer::BestSoFar;
 use api::scenario::StoredScenario;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
@@ -15,6 +16,8 @@ use crate::field_errors::FieldErrors;
 
 /// Debounce interval for storing edits. The preview appears earlier.
 const DEBOUNCE: std::time::Duration = std::time::Duration::from_millis(350);
+/// Pause in ms before a server that cannot be reached is asked again.
+const ASK_AGAIN_MS: i32 = 5_000;
 /// Pause in ms before a job is created again.
 const PAUSE_MS: i32 = 700;
 
@@ -34,6 +37,21 @@ impl Explore {
     /// outcome.
     pub(crate) fn leave_job(self) {
         self.plan_command(Command::DetachJob);
+    }
+
+    /// True if the displayed results are of an earlier scenario, because the request for this one failed.
+    pub(crate) fn is_unanswered(self) -> bool {
+        self.request.with(PlanRequest::is_unanswered)
+    }
+
+    /// True if the server does not have the edited scenario.
+    pub(crate) fn is_unstored(self) -> bool {
+        self.request.with(PlanRequest::is_unstored)
+    }
+
+    /// Fastest plan before planning was cancelled.
+    pub(crate) fn best_before_cancel(self) -> Option<BestSoFar> {
+        self.request.with(PlanRequest::best_before_cancel)
     }
 
     /// Number of the current planning request.
@@ -108,6 +126,19 @@ impl Explore {
                 }
             }),
             Effect::ShowFieldErrors(errors) => self.errors.set(errors),
+            Effect::AwaitServer => spawn_local(async move {
+                // A health check does not disturb the notice, which stays until the server answers.
+                while self.is_current(number) {
+                    client::pause(ASK_AGAIN_MS).await;
+                    if client::get_bytes(path::HEALTH, "application/json").await.is_ok() {
+                        let is_editable = self.scenario.with_untracked(serde_json::Value::is_object);
+                        if is_editable && self.is_current(number) {
+                            self.retry();
+                        }
+                        return;
+                    }
+                }
+            }),
         }
     }
 

@@ -80,8 +80,20 @@ enum Phase {
     },
     Done,
     Infeasible,
-    Cancelled,
-    Failed(RequestError),
+    /// The fastest plan that `best` had before.
+    Cancelled(Option<BestSoFar>),
+    Failed(RequestError, Failure),
+}
+
+/// What a failed request lacks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Failure {
+    /// The edited scenario is not stored.
+    Unstored,
+    /// The scenario has no outcome.
+    Unplanned,
+    /// The outcome is shown without some of its timelines.
+    Timelines,
 }
 
 /// Event that the user causes.
@@ -146,6 +158,8 @@ pub(super) enum Effect {
         scenario: String,
     },
     ShowFieldErrors(FieldErrors),
+    /// Plans again when the server answers.
+    AwaitServer,
 }
 
 /// The planning request.
@@ -182,8 +196,26 @@ impl PlanRequest {
             Phase::Following { shown, .. } | Phase::Fetching { shown } => shown.clone(),
             Phase::Done => PlanState::Done,
             Phase::Infeasible => PlanState::Infeasible,
-            Phase::Cancelled => PlanState::Cancelled,
-            Phase::Failed(error) => PlanState::Failed(error.clone()),
+            Phase::Cancelled(_) => PlanState::Cancelled,
+            Phase::Failed(error, _) => PlanState::Failed(error.clone()),
+        }
+    }
+
+    /// True if the request failed before it had an outcome: displayed results are of an earlier scenario.
+    pub(super) const fn is_unanswered(&self) -> bool {
+        matches!(self.phase, Phase::Failed(_, Failure::Unstored | Failure::Unplanned))
+    }
+
+    /// True if the server does not have the edited scenario: it is being sent, or it could not be stored.
+    pub(super) const fn is_unstored(&self) -> bool {
+        self.is_storing() || matches!(self.phase, Phase::Failed(_, Failure::Unstored))
+    }
+
+    /// Fastest plan before planning was cancelled.
+    pub(super) const fn best_before_cancel(&self) -> Option<BestSoFar> {
+        match self.phase {
+            Phase::Cancelled(best) => best,
+            _ => None,
         }
     }
 
@@ -229,7 +261,10 @@ impl PlanRequest {
                 effects.push(Effect::StoreScenario);
                 Phase::Storing
             }
-            Command::Cancel | Command::DetachJob => Phase::Cancelled,
+            Command::Cancel | Command::DetachJob => Phase::Cancelled(match self.state() {
+                PlanState::Running { best, .. } => best,
+                _ => None,
+            }),
         };
         effects
     }
@@ -280,17 +315,18 @@ impl PlanRequest {
                     }
                     // Another page cancelled the shared job.
                     Ok(JobState::Cancelled) if attempt < MAX_ATTEMPTS => create_job(scenario, attempt + 1),
-                    Ok(JobState::Cancelled) => (Phase::Cancelled, Vec::new()),
-                    Ok(JobState::Failed { detail }) => fail(RequestError::Unreadable(detail)),
-                    Err(error) => fail(error),
+                    Ok(JobState::Cancelled) => (Phase::Cancelled(None), Vec::new()),
+                    Ok(JobState::Failed { detail }) => fail(RequestError::Unreadable(detail), Failure::Unplanned),
+                    Err(error) => fail(error, Failure::Unplanned),
                 }
             }
             (_, Response::OutcomeShown { is_feasible: true }) => (Phase::Done, Vec::new()),
             (_, Response::OutcomeShown { is_feasible: false }) => (Phase::Infeasible, Vec::new()),
-            (_, Response::TimelineFailed(error)) => (Phase::Failed(error), Vec::new()),
-            (Phase::Storing, Response::Stored(Err(error)))
-            | (Phase::Creating { .. }, Response::JobCreated(Err(error)))
-            | (_, Response::Failed(error)) => fail(error),
+            (_, Response::TimelineFailed(error)) => (Phase::Failed(error, Failure::Timelines), Vec::new()),
+            (Phase::Storing, Response::Stored(Err(error))) => fail(error, Failure::Unstored),
+            (Phase::Creating { .. }, Response::JobCreated(Err(error))) | (_, Response::Failed(error)) => {
+                fail(error, Failure::Unplanned)
+            }
             (phase, _) => (phase, Vec::new()),
         }
     }
@@ -301,14 +337,15 @@ fn create_job(scenario: String, attempt: u32) -> (Phase, Vec<Effect>) {
     (Phase::Creating { scenario, attempt }, vec![effect])
 }
 
-fn fail(error: RequestError) -> (Phase, Vec<Effect>) {
+fn fail(error: RequestError, failure: Failure) -> (Phase, Vec<Effect>) {
     let effects = match &error {
         RequestError::Problem(problem) => {
             vec![Effect::ShowFieldErrors(FieldErrors::from_problems(&problem.errors))]
         }
-        RequestError::Offline | RequestError::Unreadable(_) => Vec::new(),
+        RequestError::Offline => vec![Effect::AwaitServer],
+        RequestError::Unreadable(_) => Vec::new(),
     };
-    (Phase::Failed(error), effects)
+    (Phase::Failed(error, failure), effects)
 }
 
 /// Progress of a job, or `None` for a final state.

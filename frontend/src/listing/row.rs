@@ -44,8 +44,8 @@ pub(super) fn ListRow<T: StoredItem>(
         undo.get().map(|Undo { hint, url, .. }| {
             let press = move |_| collection.submit("DELETE", url.clone(), Body::Empty);
             view! {
-                <button class="quiet" data-testid="undo-link" title=hint aria-label=move || format!("Undo saving {}", name.get()) on:click=press>
-                    "Undo"
+                <button class="quiet" data-testid="undo-link" title=hint aria-label=move || format!("Undo save of {}", name.get()) on:click=press>
+                    "Undo save"
                 </button>
             }
         })

@@ -63,7 +63,7 @@ fn Promise() -> impl IntoView {
                 <li>"Whether the job fits: peak memory by rank and term, also when it does not fit."</li>
                 <li>"Step time, tokens/s per GPU and MFU, and where the time goes."</li>
                 <li>"The single changes that help most, each simulated, as lines of your own file."</li>
-                <li>"The best plan with free layout and settings, on the same time axis."</li>
+                <li>"The plan that the planner "<code>"best"</code>" finds with free layout and settings, on the same time axis."</li>
             </ul>
             <p class="hint">
                 "The text is sent to this server for the check and is not stored. Values of unknown keys are never returned."

@@ -11,6 +11,7 @@ use leptos_router::NavigateOptions;
 use leptos_router::hooks::use_navigate;
 
 use crate::client::{self, RequestError};
+use crate::format;
 use crate::notice::ErrorNotice;
 
 /// Response with all papers. It is fetched on demand.
@@ -81,6 +82,13 @@ pub(crate) fn PapersPage() -> impl IntoView {
 /// Maximum difference that a card counts as small, in percent or percentage points.
 const NEAR: f64 = 10.0;
 
+/// Order of the tables and figures of a paper: kind, then number.
+pub(crate) fn place_order(place: &str) -> (&str, u32) {
+    let at = place.find(|sign: char| sign.is_ascii_digit()).unwrap_or(place.len());
+    let digits = place[at..].split(|sign: char| !sign.is_ascii_digit()).next().unwrap_or_default();
+    (&place[..at], digits.parse().unwrap_or(0))
+}
+
 fn card(paper: &Paper) -> impl IntoView + use<> {
     let Paper { id, title, source, sets } = paper;
     let values = sets.iter().flat_map(|set| &set.figures);
@@ -90,11 +98,17 @@ fn card(paper: &Paper) -> impl IntoView + use<> {
     set_ups.sort_unstable();
     set_ups.dedup();
     let mut places: Vec<&str> = sets.iter().map(|set| set.place.as_str()).collect();
+    places.sort_by(|a, b| place_order(a).cmp(&place_order(b)));
     places.dedup();
+    let parts = places.len() as u64;
     let places =
         places.into_iter().map(|location| view! { <span class="chip">{location.to_owned()}</span> }).collect_view();
-    let facts = format!("{} tables and figures, {} scenarios", sets.len(), set_ups.len());
-    let compared = format!("{near} of {} published values within {NEAR} % or points", compared.len());
+    let scenarios = format::counted(set_ups.len() as u64, "scenario", "scenarios");
+    let facts = format!("{} of the paper compared, {scenarios}", format::counted(parts, "part", "parts"));
+    let compared = format!(
+        "{near} of {} published values differ by at most {NEAR}\u{202f}%, shares by {NEAR} points",
+        compared.len()
+    );
     view! {
         <li>
             <a class="ready" href=path::paper_page(id) data-testid=format!("paper-card-{id}")>
@@ -104,5 +118,17 @@ fn card(paper: &Paper) -> impl IntoView + use<> {
                 <span class="muted">{facts}<br />{compared}</span>
             </a>
         </li>
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_sorted_by_kind_and_number() {
+        let mut places = ["Table 10", "Figure 6", "Abstract", "Table 4", "Figure 4"];
+        places.sort_by(|a, b| place_order(a).cmp(&place_order(b)));
+        assert_eq!(places, ["Abstract", "Figure 4", "Figure 6", "Table 4", "Table 10"]);
     }
 }

@@ -19,7 +19,7 @@ impl StoredItem for PlanLine {
     const CAN_BE_DELETED: bool = false;
     const COLUMNS: &'static [Column] = &[
         Column::text("Planner", Some("planner")),
-        Column::number("Iteration", Some("time")),
+        Column::number("Step time", Some("time")),
         Column::text("Model", None),
         Column::text("Cluster", None),
         Column::text("Engine", Some("engine")),

@@ -15,7 +15,7 @@ use crate::form::restore_text;
 use crate::format;
 use crate::listing::parse_tags;
 use crate::notice::ErrorNotice;
-use crate::profiles::{EffectSummary, Factors, changes, source_text};
+use crate::profiles::{EffectSummary, Factors, changes, residual_text, source_text};
 use crate::resource_page::{Kind, ResourcePage};
 use crate::runs::size;
 
@@ -60,7 +60,7 @@ fn Detail(profile: Profile) -> impl IntoView {
         }
     };
     let residual =
-        summary.residual.map(|residual| format!(", mean residual {}", format::percent(residual))).unwrap_or_default();
+        summary.residual.map(|residual| format!(", mean residual {}", residual_text(residual))).unwrap_or_default();
     let facts = format!(
         "{} measurements{residual}, {}, stored {} UTC",
         format::count(summary.measurements),
@@ -77,7 +77,7 @@ fn Detail(profile: Profile) -> impl IntoView {
         <div class="title-row">
             <h1>
                 <span class="visually-hidden">{summary.name.clone()}</span>
-                <input class="title" data-testid="profile-title" aria-label="Name of the profile" maxlength="200" autocomplete="off" spellcheck="false" prop:value=summary.name.clone() on:change=rename />
+                <input class="title" data-testid="profile-title" aria-label="Name of the profile" maxlength="120" autocomplete="off" spellcheck="false" prop:value=summary.name.clone() on:change=rename />
             </h1>
         </div>
         <div class="run-status">{source}<span class="muted">{facts}</span></div>
@@ -232,7 +232,7 @@ fn Part(part: FittedPart) -> impl IntoView {
     let fit_status = match (fitted, residual) {
         (false, _) => "not fitted".to_owned(),
         (true, None) => "fitted".to_owned(),
-        (true, Some(residual)) => format!("mean residual {}", format::percent(residual)),
+        (true, Some(residual)) => format!("mean residual {}", residual_text(residual)),
     };
     // The title already contains the name.
     let detail = arrows(detail.strip_prefix(&format!("{name}: ")).unwrap_or(&detail));

@@ -9,7 +9,7 @@ use leptos::prelude::*;
 
 use crate::format;
 use crate::listing::{About, Collection, CollectionView, Column, StoredItem};
-use crate::profiles::{page, source_text};
+use crate::profiles::{page, residual_text, source_text};
 use crate::runs::size;
 use upload::UploadProfile;
 
@@ -49,7 +49,7 @@ impl StoredItem for ProfileSummary {
         vec![
             source_text(&self.source).into_any(),
             format::count(self.measurements).into_any(),
-            self.residual.map_or_else(|| "–".to_owned(), format::percent).into_any(),
+            self.residual.map_or_else(|| "–".to_owned(), residual_text).into_any(),
             size(self.bytes).into_any(),
             view! { <span class="muted">{format::moment(&self.created_at)}</span> }.into_any(),
         ]

@@ -19,7 +19,7 @@ impl StoredItem for ScenarioLine {
         Column::text("Model", Some("model")),
         Column::text("Cluster", Some("cluster")),
         Column::text("Best planner", Some("planner")),
-        Column::number("Iteration", Some("time")),
+        Column::number("Step time", Some("time")),
         Column::text("Stored, UTC", Some("created")),
     ];
 

@@ -21,6 +21,10 @@ struct Typed {
     price: f64,
 }
 
+/// Largest number of tokens in billions, and largest price per device hour. The cost of more is no finite number.
+const MAX_BILLIONS: f64 = 1e9;
+const MAX_PRICE: f64 = 1e6;
+
 impl Typed {
     const FIRST: Self = Self { billions: 1000.0, goodput: 90.0, price: 2.5 };
 
@@ -34,13 +38,12 @@ impl Typed {
 
     /// Returns an error message for the first value out of range.
     fn complaint(self) -> Option<&'static str> {
-        let is_positive = |value: f64| value > 0.0 && value.is_finite();
-        if !is_positive(self.billions) {
-            Some("Tokens must be more than 0.")
-        } else if !is_positive(self.goodput) || self.goodput > 100.0 {
+        if !(self.billions > 0.0 && self.billions <= MAX_BILLIONS) {
+            Some("Tokens must be more than 0 and at most 1,000,000,000 billions.")
+        } else if !(self.goodput > 0.0 && self.goodput <= 100.0) {
             Some("Goodput must be more than 0 and at most 100 %.")
-        } else if !(self.price >= 0.0 && self.price.is_finite()) {
-            Some("The price must be 0 or more.")
+        } else if !(0.0..=MAX_PRICE).contains(&self.price) {
+            Some("The price must be from 0 to 1,000,000.")
         } else {
             None
         }
@@ -207,7 +210,9 @@ mod tests {
     #[test]
     fn every_field_has_a_separate_error() {
         assert_eq!(Typed::FIRST.complaint(), None);
-        assert!(Typed { billions: 0.0, ..Typed::FIRST }.complaint().unwrap().starts_with("Tokens"));
+        for billions in [0.0, 1e300] {
+            assert!(Typed { billions, ..Typed::FIRST }.complaint().unwrap().starts_with("Tokens"), "{billions}");
+        }
         assert!(Typed { goodput: 120.0, ..Typed::FIRST }.complaint().unwrap().starts_with("Goodput"));
         assert!(Typed { price: f64::NAN, ..Typed::FIRST }.complaint().unwrap().starts_with("The price"));
     }

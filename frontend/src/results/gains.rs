@@ -22,7 +22,7 @@ pub(super) fn Gains(planner: PlannerKind) -> impl IntoView {
     };
     view! {
         <Show when=move || gains.with(|gains| !gains.is_empty())>
-            <p class="hint">"Iteration times on the representative batch"</p>
+            <p class="hint">"Step times on the representative batch"</p>
             <div class="table-scroll" role="region" aria-label="Gains of the ingredients of the plan" tabindex="0">
                 <table class="figures gains" data-testid="gains">
                     <thead>

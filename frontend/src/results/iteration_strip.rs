@@ -92,7 +92,7 @@ pub(super) fn IterationStrip() -> impl IntoView {
         <Show when=move || bars.with(|bars| bars.len() > 1)>
             <div class="strip-block">
                 <p class="strip-caption">{caption}</p>
-                <div class="strip" role="group" aria-label="Iteration times; arrow keys choose an iteration" on:keydown=on_key>
+                <div class="strip" role="group" aria-label="Step times; arrow keys choose an iteration" on:keydown=on_key>
                     {move || bars.get().into_iter().enumerate().map(bar).collect_view()}
                 </div>
                 <Show when=move || strategies.with(|known| !known.is_empty())>

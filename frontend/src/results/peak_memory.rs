@@ -137,7 +137,7 @@ impl RankPeaks {
         let RankMemory { in_flight, at_s, .. } = fullest.memory;
         let comes = if self.miss.is_some() { "needs most" } else { "comes closest to the limit" };
         Some(format!(
-            "Rank {} {comes}: {} without the reserve at {} into an iteration, with {} in flight. The largest part is {}, {}.",
+            "Rank {} {comes}: {} without the reserve at {} into an iteration, with {} in flight. Largest part: {}, {}.",
             fullest.rank,
             format::gib(fullest.memory.resident_gib()),
             format::seconds(at_s),
@@ -387,7 +387,7 @@ mod tests {
         assert_eq!(
             plain(&peaks.caption().unwrap()),
             "Rank 0 comes closest to the limit: 44.0 GiB without the reserve at 3.25 s into an iteration, with 4 forwards in flight. \
-             The largest part is activations, 20.0 GiB."
+             Largest part: activations, 20.0 GiB."
         );
         assert_eq!(
             plain(&peaks.headline().unwrap()),

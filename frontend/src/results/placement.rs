@@ -26,7 +26,7 @@ fn degrees(layout: &PlacedModules) -> String {
         .filter(|(name, degree)| *degree > 1 || *name == "DP")
         .map(|(name, degree)| format!("{name} {degree}"))
         .collect();
-    named.join(" x ")
+    named.join(" · ")
 }
 
 const fn kind_text(kind: BoundaryKind) -> &'static str {
@@ -187,7 +187,7 @@ mod tests {
             devices: 8,
             colocated: false,
         };
-        assert_eq!(degrees(&layout), "TP 4 x PP 2 x DP 1");
+        assert_eq!(degrees(&layout), "TP 4 · PP 2 · DP 1");
         let boundary = |to: &str, kind| Boundary {
             from: "ViT".into(),
             to: to.into(),

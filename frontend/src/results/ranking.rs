@@ -100,11 +100,13 @@ pub(crate) struct Cell {
     pub(crate) text: String,
     /// Interval or risk, below the text.
     pub(crate) uncertainty: Option<String>,
+    /// True if the plan is at risk of running out of memory, by the limit of the check page.
+    pub(crate) is_at_risk: bool,
 }
 
 /// Columns: metric, heading, explanation.
 pub(crate) const COLUMNS: [(&str, &str, &str); 10] = [
-    ("iteration_s", "Iteration", "Mean time of an iteration, over all iterations"),
+    ("iteration_s", "Step time", "Mean time of a step (iteration), over all iterations"),
     ("speedup", "Speed-up", "Against the chosen baseline"),
     ("mfu", "MFU", "Model FLOP utilisation: model operations over the data-sheet peak"),
     ("tokens_per_s_per_device", "Tokens/s/GPU", "Backbone tokens per second and device, padding not counted"),
@@ -209,6 +211,11 @@ fn unclear_text(fastest: Option<(&str, &Planned)>, planned: &Planned) -> Option<
     })
 }
 
+/// Returns the probability that a plan runs out of memory.
+fn out_of_memory(scenario: &Scenario, planned: &Planned) -> f64 {
+    certainty::peak_memory(scenario, planned).probability_out_of_memory
+}
+
 /// Returns the uncertainty of a metric of a plan.
 fn uncertainty(metric: &str, scenario: &Scenario, planned: &Planned) -> Option<String> {
     match metric {
@@ -217,8 +224,10 @@ fn uncertainty(metric: &str, scenario: &Scenario, planned: &Planned) -> Option<S
             Some(format!("{} to {}", format::seconds(low), format::seconds(high)))
         }
         "peak_memory_gib" => {
-            let risk = certainty::peak_memory(scenario, planned).probability_out_of_memory;
-            (risk >= SHOWN_RISK).then(|| format!("{} risk", format::percent(risk)))
+            let risk = out_of_memory(scenario, planned);
+            let text = format::probability(risk);
+            let text = if risk > certainty::RISK { format!("! At risk: {text}") } else { format!("{text} risk") };
+            (risk >= SHOWN_RISK).then_some(text)
         }
         _ => None,
     }
@@ -252,7 +261,7 @@ pub(crate) fn rows(stored: &StoredOutcome, baseline: Option<PlannerKind>, scenar
                     cells: cells(planned, reference, planning, scenario),
                 })
             }
-            PlanOutcome::Infeasible { binding, .. } => Err(binding.clone()),
+            PlanOutcome::Infeasible { binding, .. } => Err(format::gib_in(binding)),
         },
     };
     results.iter().map(row).collect()
@@ -290,6 +299,8 @@ fn cells(
             value: formatted.0,
             text: text(formatted),
             uncertainty: scenario.and_then(|scenario| uncertainty(column.0, scenario, planned)),
+            is_at_risk: column.0 == "peak_memory_gib"
+                && scenario.is_some_and(|scenario| out_of_memory(scenario, planned) > certainty::RISK),
         })
         .collect()
 }
@@ -414,7 +425,7 @@ mod tests {
         assert_eq!(metrics.cells[3].value, Some(0.25));
         assert_eq!(metrics.cells[9].text.replace('\u{202f}', " "), "410 ms");
         assert_eq!(rows[1].metrics.as_ref().expect("a plan").cells[9].value, None);
-        assert_eq!(rows[2].metrics, Err("rank 3 needs 91.2 GiB".to_owned()));
+        assert_eq!(rows[2].metrics, Err("rank 3 needs 91.2\u{202f}GiB".to_owned()));
         let outcome =
             Outcome { results: vec![planned(PlannerKind::PipeWeaver, 1.0), planned(OneFOneB, 2.0)], ..stored.outcome };
         let sketch_rows = super::rows(&StoredOutcome { outcome, is_sketch: true, ..stored }, None, None);

@@ -133,12 +133,13 @@ fn cell_view(
         }
     });
     let raw = cell.value.map(|value| value.to_string());
+    let is_at_risk = cell.is_at_risk;
     let uncertainty = cell.uncertainty.clone().map(|text| {
         let title = match cell.metric {
             "iteration_s" => "80 % interval: 8 of 10 measured times of similar published runs are inside",
             _ => "Probability of running out of the memory of the device",
         };
-        view! { <span class="uncertainty" title=title>{text}</span> }
+        view! { <span class="uncertainty" class:slower=is_at_risk title=title>{text}</span> }
     });
     let faster = cell.metric == "speedup" && cell.value.is_some_and(|value| value > 1.0005);
     view! { <td data-metric=cell.metric data-value=raw class:faster=faster>{radio}{cell.text.clone()}{uncertainty}</td> }

@@ -46,7 +46,7 @@ fn status_text(state: &PlanState, wrong: usize) -> String {
         PlanState::Running { planner, phase, best, .. } => {
             let best = best.map(|best| {
                 let seconds = format::seconds(best.iteration_s);
-                format!(" Best so far: {seconds} per iteration with {}.", best.planner.short_title())
+                format!(" Best so far: {seconds} per step with {}.", best.planner.short_title())
             });
             format!("{planner}: {phase}…{}", best.unwrap_or_default())
         }
@@ -64,9 +64,10 @@ fn fields(count: usize) -> String {
 /// Text that follows the number of invalid fields.
 const OUTDATED: &str = "The results are outdated: they are those of the last valid scenario.";
 
-/// True if the results belong to an older scenario because a field is invalid.
+/// True if the results belong to an older scenario, because a field is invalid or the request for the new one failed.
 pub(super) fn is_outdated(explore: Explore) -> bool {
-    explore.state.with(|state| explore.unreadable.with(|unreadable| !wrong_fields(state, unreadable).is_empty()))
+    explore.is_unanswered()
+        || explore.state.with(|state| explore.unreadable.with(|unreadable| !wrong_fields(state, unreadable).is_empty()))
 }
 
 /// Moves the focus to a form field, or scrolls to its message.
@@ -119,12 +120,19 @@ pub(super) fn StatusLine() -> impl IntoView {
     let count = move || wrong.with(BTreeSet::len);
     let is_pending = Memo::new(move |_| explore.state.with(PlanState::is_pending));
     let is_cancelled = Memo::new(move |_| explore.state.with(|state| matches!(state, PlanState::Cancelled)));
-    let remains = move || is_cancelled.get() && explore.result.with(Option::is_some);
+    let has_result = move || explore.result.with(Option::is_some);
+    let note = move || match (has_result(), count()) {
+        (true, 0) if explore.is_unanswered() => {
+            Some(". The results are outdated: they are those of an earlier scenario.")
+        }
+        (true, _) if is_cancelled.get() => Some("; the last answer is shown"),
+        _ => None,
+    };
     view! {
         <div class="status">
             <p data-testid="plan-status" role="status" data-state=move || explore.state.with(|state| data_state(state, count()))>
                 {move || explore.state.with(|state| status_text(state, count()))}
-                {move || remains().then_some("; the last answer is shown")}
+                {note}
                 <span class="facts">{move || facts().map(|facts| format!(" · {facts}"))}</span>
             </p>
             {move || wrong.get().pop_first().map(|pointer| view! {
@@ -164,10 +172,7 @@ mod tests {
         let best = BestSoFar { planner: PlannerKind::Interleaved, iteration_s: 1.5, step: 3 };
         let running =
             PlanState::Running { planner: "Best", phase: "trying".into(), done: 3, total: 9, best: Some(best) };
-        assert_eq!(
-            status_text(&running, 0),
-            "Best: trying… Best so far: 1.50\u{202f}s per iteration with interleaved."
-        );
+        assert_eq!(status_text(&running, 0), "Best: trying… Best so far: 1.50\u{202f}s per step with interleaved.");
         assert_eq!(data_state(&PlanState::Failed(RequestError::Offline), 0), "error");
         assert_eq!(data_state(&PlanState::Cancelled, 0), "idle");
         assert_eq!(fields(1), "1 field is");

@@ -94,7 +94,7 @@ pub(super) fn TimeAndMemory() -> impl IntoView {
         <Show when=move || several.get()>
             <section class="card" data-testid="card-pareto">
                 <header class="card-title"><h2>"Time against memory"</h2></header>
-                <ScatterChart clouds=clouds front=line axes=("Peak memory of a device (GiB)", "Iteration (s)") label=label test_id="chart-pareto" />
+                <ScatterChart clouds=clouds front=line axes=("Peak memory of a device (GiB)", "Step time (s)") label=label test_id="chart-pareto" />
                 <p class="hint">{best}</p>
                 <AccuracyLink subject="Times and peaks" />
             </section>

@@ -16,7 +16,13 @@ pub(super) fn TitleRow() -> impl IntoView {
     let explore = use_explore();
     let title = move || explore.scenario.with(|scenario| pointer::text(scenario, "/title")).unwrap_or_default();
     let saved = RwSignal::new(None::<(String, String)>);
-    let here = move || explore.stored.with(|stored| stored.as_ref().map(|stored| (stored.id.clone(), title())));
+    // An edit that the server does not have cannot be saved.
+    let here = move || {
+        explore
+            .stored
+            .with(|stored| stored.as_ref().map(|stored| (stored.id.clone(), title())))
+            .filter(|_| !explore.is_unstored())
+    };
     let is_saved = move || {
         let now = here();
         now.is_some()
@@ -63,7 +69,7 @@ pub(super) fn TitleRow() -> impl IntoView {
                     data-testid="title"
                     aria-label="Title of the scenario"
                     placeholder="Untitled scenario"
-                    maxlength="200"
+                    maxlength="120"
                     autocomplete="off"
                     spellcheck="false"
                     prop:value=title

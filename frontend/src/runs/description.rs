@@ -58,6 +58,14 @@ pub(crate) fn remaining_s(summary: &RunSummary) -> Option<f64> {
     summary.median_step_s.map(|median| median * left as f64).filter(|time| time.is_finite() && *time >= 0.0)
 }
 
+/// Shortens a remaining time in s to the observed pace: a replay is faster than the step times of its log. `from` and `now`
+/// are steps and moments in ms.
+pub(crate) fn paced_s(left_s: f64, summary: &RunSummary, from: (u64, f64), now: (u64, f64)) -> f64 {
+    let steps = now.0.saturating_sub(from.0);
+    let left = summary.total_steps.unwrap_or(0).saturating_sub(now.0);
+    if steps < 3 { left_s } else { left_s.min((now.1 - from.1) / 1e3 / steps as f64 * left as f64) }
+}
+
 /// Formats the progress: "step 120 of 500, 24.0 %".
 pub(crate) fn progress_text(summary: &RunSummary) -> String {
     match (summary.last_step, summary.total_steps.filter(|total| *total > 0)) {
@@ -148,6 +156,14 @@ pub(crate) mod tests {
         assert_eq!(remaining_s(&RunSummary { last_step: Some(600), ..summary() }), None, "past its end");
         assert_eq!(remaining_s(&RunSummary { median_step_s: None, ..summary() }), None);
         assert_eq!(remaining_s(&RunSummary { last_step: None, ..summary() }), Some(1_000.0));
+    }
+
+    /// 100 steps in 25 s, 250 steps to go.
+    #[test]
+    fn a_replay_has_the_pace_of_the_clock() {
+        assert!((paced_s(500.0, &summary(), (150, 1e3), (250, 26e3)) - 62.5).abs() < 1e-9);
+        assert!((paced_s(500.0, &summary(), (250, 1e3), (250, 26e3)) - 500.0).abs() < 1e-9, "too few steps");
+        assert!((paced_s(500.0, &summary(), (240, 0.0), (250, 90e3)) - 500.0).abs() < 1e-9, "a pause");
     }
 
     #[test]

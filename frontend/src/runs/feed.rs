@@ -32,8 +32,8 @@ const BREAKS: u32 = 3;
 const POLL_MS: i32 = 2_000;
 /// Poll interval in ms for a finished run, and for a compared run without a stream.
 const SLOW_POLL_MS: i32 = 10_000;
-/// Minimum interval in ms between two requests for run statistics while points arrive.
-const DETAIL_MS: f64 = 3_000.0;
+/// Interval in ms between two requests for run statistics while points arrive. The last points have a request, too.
+const DETAIL_MS: i32 = 2_000;
 /// Number of points that add 1 ms to the minimum time between two redraws.
 const POINTS_PER_MS: usize = 40;
 
@@ -68,12 +68,12 @@ pub(crate) struct Feed {
     stream: StoredValue<Option<Stream>, LocalStorage>,
 }
 
-/// Time of the last redraw, pending redraw flag, time of the last statistics request.
+/// Time of the last redraw, pending redraw flag, pending statistics request flag.
 #[derive(Debug, Clone, Copy, Default)]
 struct Pace {
     announced_ms: f64,
     announces: bool,
-    requested_ms: f64,
+    refreshes: bool,
 }
 
 /// Open event stream, and the function that resolves the promise for its end.
@@ -418,21 +418,19 @@ impl Feed {
             ),
             None => {}
         }
-        self.refresh_soon(now);
+        self.refresh_soon();
     }
 
-    fn refresh_soon(self, now: f64) {
+    fn refresh_soon(self) {
         let due = self.pace.try_update_value(|pace| {
-            let due = self.mode.get_untracked() == FeedMode::Streaming && now - pace.requested_ms >= DETAIL_MS;
-            if due {
-                pace.requested_ms = now;
-            }
-            due
+            self.mode.get_untracked() == FeedMode::Streaming && !std::mem::replace(&mut pace.refreshes, true)
         });
         if due == Some(true) {
             spawn_local(async move {
-                pause(DETAIL_MS as i32 / 2).await;
-                self.note(self.refresh().await);
+                pause(DETAIL_MS).await;
+                if self.pace.try_update_value(|pace| pace.refreshes = false).is_some() {
+                    self.note(self.refresh().await);
+                }
             });
         }
     }

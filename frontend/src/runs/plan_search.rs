@@ -142,7 +142,7 @@ pub(super) fn PlanSearch(
                 match client::get::<StoredScenario>(&path::scenario(&id)).await {
                     Ok(stored) => choose(Some(stored.id)),
                     Err(link_error) => {
-                        error_message.try_set(Some(format!("The link opens no scenario: {}.", link_error.detail())));
+                        error_message.try_set(Some(format!("The link opens no scenario. {}", link_error.detail())));
                     }
                 }
             }),

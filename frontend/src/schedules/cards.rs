@@ -8,10 +8,11 @@ use leptos::prelude::*;
 use super::csv_download::SaveAndCopy;
 use super::deadlock::RefusalView;
 use super::editor::SchedulePill;
-use super::figures::{entry_report, share, table_key, units};
+use super::figures::{entry_report, table_key, units};
 use super::table_card::TableEditor;
 use super::{DisplayedSchedules, input, use_schedules};
 use crate::form::restore_text;
+use crate::format;
 use crate::gantt::{Gantt, Legend};
 
 #[component]
@@ -79,8 +80,8 @@ fn ScheduleCard(key: String) -> impl IntoView {
         Some(format!(
             "{} time units · idle {} of makespan, {} of span · peak {} activations",
             units(report.makespan),
-            share(report.bubble_of_makespan),
-            share(report.bubble_of_span),
+            format::percent(report.bubble_of_makespan),
+            format::percent(report.bubble_of_span),
             units(peak)
         ))
     };

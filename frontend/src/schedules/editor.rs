@@ -33,8 +33,8 @@ pub(crate) fn RequestEditor() -> impl IntoView {
             <h3>"Sizes"</h3>
             <NumberField pointer="/ranks" label="Ranks" unit="p" min=1.0 max=1024.0 slider=Slider::Linear(1.0, 32.0) />
             <NumberField pointer="/microbatches" label="Microbatches" unit="m" min=1.0 max=1e6 slider=Slider::Linear(1.0, 64.0) />
-            <NumberField pointer="/chunks" label="Chunks of a rank" unit="v" min=1.0 max=64.0 placeholder="own" />
-            <NumberField pointer="/group" label="Group" unit="g" min=1.0 max=1e6 placeholder="p" />
+            <NumberField pointer="/chunks" label="Chunks of a rank" unit="v" min=1.0 max=64.0 placeholder="default" />
+            <NumberField pointer="/group" label="Group" unit="g" min=1.0 max=1e6 placeholder="ranks" />
         </section>
         <section class="editor-section">
             <h3>"Times"<small>"in time units"</small></h3>

@@ -245,7 +245,7 @@ fn cells(report: &ScheduleReport, reference: Option<&ScheduleReport>) -> Vec<Cel
     let cell = |column: Column| {
         let show: fn(f64) -> String = match column {
             Column::Speedup => format::ratio,
-            Column::MakespanBubble | Column::SpanBubble | Column::Gap => share,
+            Column::MakespanBubble | Column::SpanBubble | Column::Gap => format::percent,
             _ => units,
         };
         let value = match column {
@@ -269,11 +269,6 @@ fn cells(report: &ScheduleReport, reference: Option<&ScheduleReport>) -> Vec<Cel
         Cell { column, value, text: value.map_or_else(|| "–".to_owned(), show), expected, best: false }
     };
     Column::ALL.map(cell).to_vec()
-}
-
-/// Formats a share in percent. Exactly zero is "0 %", to distinguish it from a rounded value.
-pub(crate) fn share(value: f64) -> String {
-    if value == 0.0 { "0\u{202f}%".to_owned() } else { format::percent(value) }
 }
 
 /// Formats time units and activations. Integers have no decimals, other values up to three
@@ -344,13 +339,6 @@ mod tests {
         let order = |descending| Some(Order { column: Column::Peak, descending });
         assert_eq!(keys(order(true)), ["gpipe", "1f1b", "zb_h1", "dual_pipe_v"]);
         assert_eq!(keys(order(false)), ["1f1b", "zb_h1", "gpipe", "dual_pipe_v"]);
-    }
-
-    #[test]
-    fn no_idle_time_is_a_plain_zero() {
-        let plain = |value| share(value).replace('\u{202f}', " ");
-        // 1/17 is 5.88 %.
-        assert_eq!([plain(0.0), plain(1.0 / 17.0), plain(0.000_01)], ["0 %", "5.88 %", "0.00 %"]);
     }
 
     #[test]

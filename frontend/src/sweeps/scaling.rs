@@ -219,8 +219,8 @@ fn AnalysisView(studied: Studied) -> impl IntoView {
             <AccuracyLink subject="Times" />
             <h3>"Tokens per second and device"</h3>
             <CurveChart curves=throughput over=over up="tokens/s per device" label=label("Tokens per second and device") test_id="scaling-throughput" />
-            <h3>"Iteration time"</h3>
-            <CurveChart curves=time over=over label=label("Iteration time") test_id="scaling-time" />
+            <h3>"Step time"</h3>
+            <CurveChart curves=time over=over label=label("Step time") test_id="scaling-time" />
             {missing}
         </Show>
     }

@@ -42,9 +42,9 @@ fn ActiveTimeTable(ranks: Vec<TimeBreakdown>) -> impl IntoView {
     let from_actions = ranks.iter().any(|rank| rank.source == BreakdownSource::Actions);
     let rows = ranks.into_iter().map(|active_time| view! { <ActiveTimeRow active_time=active_time /> }).collect_view();
     let source = if from_actions {
-        "Sum of the annotated actions of the schedule; exposed is communication while nothing computes."
+        "Sum of the annotated actions of the schedule; exposed is communication while nothing computes. The span is from the first action to the last end: the trace itself can be longer."
     } else {
-        "Sum of the kernels of each device; exposed is communication while no kernel computes."
+        "Sum of the kernels of each device; exposed is communication while no kernel computes. The span is from the first kernel to the last end: the trace itself can be longer."
     };
     view! {
         <p class="hint">{source}</p>

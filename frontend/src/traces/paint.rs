@@ -175,6 +175,14 @@ fn marks(context: &CanvasRenderingContext2d, scene: &Scene<'_>, ink: &str, accen
     }
 }
 
+/// Shortens a text to a number of characters. A cut text ends with an ellipsis.
+fn clipped(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most.saturating_sub(1)) {
+        Some((end, last)) if end + last.len_utf8() < text.len() => format!("{}…", &text[..end]),
+        _ => text.to_owned(),
+    }
+}
+
 fn headings(context: &CanvasRenderingContext2d, scene: &Scene<'_>, [ink, mute, line, panel]: [&String; 4]) {
     context.set_text_align("left");
     for band in scene.layout.visible(scene.scrolled, scene.rows_height()) {
@@ -186,17 +194,30 @@ fn headings(context: &CanvasRenderingContext2d, scene: &Scene<'_>, [ink, mute, l
                 context.set_fill_style_str(ink);
                 let name = scene.detail.processes.get(process as usize).map_or_else(String::new, process_name);
                 let sign = if scene.folded.contains(&process) { "▸" } else { "▾" };
-                let heading: String = format!("{sign} {name}").chars().take(120).collect();
-                let _ = context.fill_text(&heading, 6.0, y + HEADING / 2.0);
+                let _ = context.fill_text(&clipped(&format!("{sign} {name}"), 120), 6.0, y + HEADING / 2.0);
             }
             Content::Lane(lane) => {
                 context.set_fill_style_str(panel);
                 context.fill_rect(0.0, y, HEADER - 4.0, band.height);
                 context.set_fill_style_str(mute);
                 let name = scene.detail.lanes.get(lane as usize).map_or_else(String::new, lane_name);
-                let lane_label: String = name.chars().take(((HEADER - 20.0) / CHARACTER) as usize).collect();
-                let _ = context.fill_text(&lane_label, 12.0, y + ROW / 2.0 + 0.5);
+                let _ = context.fill_text(
+                    &clipped(&name, ((HEADER - 20.0) / CHARACTER) as usize),
+                    12.0,
+                    y + ROW / 2.0 + 0.5,
+                );
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cut_name_ends_with_an_ellipsis() {
+        assert_eq!(clipped("thread 1102 (pt_main_thread)", 20), "thread 1102 (pt_mai…");
+        assert_eq!([clipped("µs thread", 9), clipped("µs thread", 8), clipped("", 8)], ["µs thread", "µs thre…", ""]);
     }
 }

@@ -4,7 +4,7 @@ use api::dataset::{DatasetPreview, Uploaded};
 use leptos::prelude::*;
 
 use super::columns::ColumnChooser;
-use super::import::{Import, Progress, Stage};
+use super::import::{Import, Progress, Stage, files_name};
 use super::options::{MeasureFields, PreprocessingField};
 use super::report::ImportReportView;
 use crate::charts::Histogram;
@@ -56,15 +56,8 @@ pub(super) fn ImportCard(
     has_external_rule: bool,
     on_uploaded: Callback<Uploaded>,
 ) -> impl IntoView {
-    let files = move || {
-        import.selected_files.with(|(names, bytes)| {
-            let names = match names.as_slice() {
-                [first, .., last] if names.len() > 3 => format!("{} files, {first} to {last}", names.len()),
-                names => names.join(", "),
-            };
-            format!("{names} ({})", size(*bytes as u64))
-        })
-    };
+    let files =
+        move || import.selected_files.with(|(names, bytes)| format!("{} ({})", files_name(names), size(*bytes as u64)));
     let stage = move || match import.stage.get() {
         Stage::Empty => ().into_any(),
         Stage::Unclear(columns) => view! { <ColumnChooser import=import columns=columns /> }.into_any(),
@@ -107,11 +100,11 @@ pub(super) fn ImportCard(
 fn Preview(preview: DatasetPreview) -> impl IntoView {
     let DatasetPreview { samples, text_tokens, images, shaped, report, .. } = preview;
     let statistics = format!(
-        "In the file: {} samples, mean {} tokens, 99 % under {}, longest {}",
+        "In the file: {} samples, mean {} tokens, 99 % at most {}, longest {}",
         format::count(samples),
-        format::three_digits(text_tokens.mean),
-        format::three_digits(text_tokens.p99),
-        format::count(text_tokens.max as u64),
+        format::length(text_tokens.mean),
+        format::length(text_tokens.p99),
+        format::length(text_tokens.max),
     );
     let text = if shaped.is_some() { "text tokens per sample, in the file" } else { "tokens per sample, in the file" };
     let backbone = shaped.as_ref().map(|shaped| {

@@ -176,7 +176,9 @@ impl Import {
         if let [_] = previews.as_slice() {
             return previews.pop().ok_or(End::Superseded);
         }
-        let parts = StorePreviews { previews: previews.into_iter().map(|preview| preview.id).collect(), name: None };
+        let names: Vec<String> = files.iter().map(File::name).collect();
+        let previews = previews.into_iter().map(|preview| preview.id).collect();
+        let parts = StorePreviews { previews, name: Some(files_name(&names)) };
         let merged = client::send("POST", path::DATASET_PREVIEWS_MERGE, document(&parts)).await;
         merged.map_err(|merge_error| End::Failed(format!("{} files", files.len()), merge_error))
     }
@@ -307,6 +309,14 @@ impl Import {
     }
 }
 
+/// Names files: all of a few, otherwise their number, the first and the last.
+pub(super) fn files_name(names: &[String]) -> String {
+    match names {
+        [first, .., last] if names.len() > 3 => format!("{} files, {first} to {last}", names.len()),
+        names => names.join(", "),
+    }
+}
+
 fn error_columns(error: &RequestError) -> Vec<ColumnCandidate> {
     match error {
         RequestError::Problem(problem) => problem.columns(),
@@ -316,4 +326,16 @@ fn error_columns(error: &RequestError) -> Vec<ColumnCandidate> {
 
 fn document(wanted: &StorePreviews) -> Body {
     Body::Json(serde_json::to_string(wanted).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_of_many_files_has_their_number() {
+        let names: Vec<String> = (0..12).map(|shard| format!("shard{shard:02}.csv")).collect();
+        assert_eq!(files_name(&names), "12 files, shard00.csv to shard11.csv");
+        assert_eq!(files_name(&names[..2]), "shard00.csv, shard01.csv");
+    }
 }

@@ -248,7 +248,8 @@ fn replicas(check: &Check) -> u32 {
 
 /// Names the phases that a cause changes: "; backward compute +0.412 s".
 fn phase_text(cause: &Cause, replicas: u32) -> String {
-    let shifts = cause.phases.iter().map(|shift| format!("{} {:+.3} s", shift.title(replicas), shift.seconds));
+    let shifts =
+        cause.phases.iter().map(|shift| format!("{} {:+.3} s", cause.phase_title(shift, replicas), shift.seconds));
     let shifts = shifts.collect::<Vec<_>>().join(", ");
     if shifts.is_empty() { shifts } else { format!("; {shifts}") }
 }

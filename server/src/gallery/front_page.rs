@@ -100,6 +100,7 @@ fn opened(mut entry: GalleryEntry) -> GalleryEntry {
 #[cfg(test)]
 mod tests {
     use api::front_page::HeadlinePlan;
+    use planner::certainty;
     use planner::engine::{Unobserved, plan};
     use planner::outcome::{ENGINE, PlanOutcome, Planned, PlannerResult};
     use planner::scenario::PlannerKind;
@@ -155,10 +156,12 @@ mod tests {
             mfu: planned.metrics.mfu,
             strip: strip(timeline(result.planner), max_ns),
         };
+        let memory = certainty::peak_memory(scenario.scenario(), best.1);
+        let is_at_risk = memory.probability_out_of_memory > certainty::RISK;
         let (best, baseline) = (headline(best), baseline.map(headline));
         let gain = baseline.as_ref().map(|baseline| baseline.iteration_s / best.iteration_s);
         let engine = ENGINE.to_owned();
-        Shipped { scenario: scenario.id().to_string(), headline: Headline { engine, best, baseline, gain } }
+        Shipped { scenario: scenario.id().to_string(), headline: Headline { engine, best, baseline, gain, is_at_risk } }
     }
 
     fn entry(slug: &str) -> GalleryEntry {

@@ -465,5 +465,5 @@ fn cluster_label(scenario: &Scenario) -> String {
 fn default_title(scenario: &Scenario) -> String {
     let cluster = &scenario.cluster;
     let devices = u64::from(cluster.nodes) * u64::from(cluster.devices_per_node);
-    format!("{} on {devices} x {}", scenario.model.name, cluster.name)
+    format!("{} on {devices} × {}", scenario.model.name, cluster.name)
 }

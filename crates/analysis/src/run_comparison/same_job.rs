@@ -152,7 +152,7 @@ impl JobQuantity {
             Self::Vocabulary => "vocabulary of the model",
             Self::TrainedParameters => "trained parameters",
             Self::ProductBits => "number format of matrix products",
-            Self::Device => "device",
+            Self::Device => "device type",
             Self::Layout => "layout",
         }
     }
@@ -268,7 +268,9 @@ impl JobComparison {
         let joined = |names: Vec<&str>| names.join(", ");
         let same = with(Agreement::Same).filter(|check| !check.quantity.is_limited());
         let same = joined(same.map(|check| check.quantity.name()).collect());
-        let unchecked = joined(with(Agreement::NotChecked).map(|check| check.quantity.name()).collect());
+        let unchecked = joined(
+            with(Agreement::NotChecked).map(|check| check.quantity.name().trim_end_matches(" in GiB")).collect(),
+        );
         let mut parts = vec![if same.is_empty() {
             "The log does not state enough to check that run and plan are the same job".to_owned()
         } else {

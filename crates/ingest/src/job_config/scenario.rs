@@ -205,6 +205,11 @@ fn assumed_devices(settings: &Settings, unit: u32) -> u32 {
         .unwrap_or(min_devices)
 }
 
+/// Formats a count with its noun, for example "1 sequence" or "4 sequences".
+fn plural(count: u32, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
 fn workload(model: &Model, settings: &Settings, replicas: u32, keys: &mut Keys) -> Workload {
     let context_length = settings.sequence.unwrap_or_else(|| {
         let length = settings.max_positions.map_or(SEQUENCE, |max_positions| max_positions.min(SEQUENCE));
@@ -215,9 +220,8 @@ fn workload(model: &Model, settings: &Settings, replicas: u32, keys: &mut Keys) 
         Batch::Global(batch) | Batch::Whole(batch) => batch,
         Batch::Replica(batch) => {
             let global = batch.saturating_mul(replicas);
-            keys.assume(format!(
-                "The global batch is not stated. It is {batch} sequences times {replicas} data-parallel replicas, {global}."
-            ));
+            let (sequences, replica) = (plural(batch, "sequence"), plural(replicas, "data-parallel replica"));
+            keys.assume(format!("The global batch is not stated. It is {sequences} times {replica}, {global}."));
             global
         }
         Batch::Least { least, sequences } => {

@@ -114,6 +114,12 @@ impl Datasets for ValidScenario {
 /// Separates a value from its range in error details.
 const RANGE_ERROR: &str = " is out of range: ";
 
+/// Formats a number. One with many zeros has an exponent: 1e300 has 301 digits.
+fn shortened(value: f64) -> String {
+    let is_short = value == 0.0 || (1e-6..1e15).contains(&value.abs());
+    if is_short { value.to_string() } else { format!("{value:e}") }
+}
+
 /// Collects at most one error per field, because later checks depend on earlier checks.
 struct Ranges<'a>(&'a mut Vec<FieldError>);
 
@@ -126,7 +132,7 @@ impl Ranges<'_> {
 
     fn number(&mut self, pointer: &str, value: f64, min: f64, max: f64, unit: &str) {
         if !(value >= min && value <= max) {
-            self.refuse(pointer, format!("{value}{unit}{RANGE_ERROR}{min} to {max}"));
+            self.refuse(pointer, format!("{}{unit}{RANGE_ERROR}{min} to {max}", shortened(value)));
         }
     }
 

@@ -84,6 +84,11 @@ fn rounded(value: f64, scale: f64) -> f64 {
     (value * scale).round() / scale
 }
 
+/// Rounds to one decimal for a title. A whole number has no decimal.
+fn tenths(value: f64) -> f64 {
+    rounded(value, 10.0)
+}
+
 /// Returns the properties that a scenario does not have yet. A smaller global batch explains a lower rate, but no longer
 /// step: `is_rate` is true if a rate was measured.
 pub(super) fn suspects(scenario: &Scenario, is_rate: bool) -> Vec<Suspect> {
@@ -95,7 +100,7 @@ pub(super) fn suspects(scenario: &Scenario, is_rate: bool) -> Vec<Suspect> {
     let launch_us = device.launch_us;
     let host = move |us: f64| {
         let us = rounded(us, 10.0);
-        let title = format!("{us} µs of host time per kernel instead of {launch_us:.1}");
+        let title = format!("{us} µs of host time per kernel instead of {}", tenths(launch_us));
         Degree::new(title, &[("/cluster/device/launch_us", json!(us))]).with_value(us)
     };
     let grid = HOST_US.into_iter().filter(move |&us| us > launch_us);
@@ -189,7 +194,7 @@ fn links(scenario: &Scenario, advice: Advice) -> Vec<Suspect> {
     let slower = |name: &'static str, pointer: &'static str, rate: f64, confirm: &str| {
         let degree = move |share: f64| {
             let share = rounded(share, 1000.0);
-            let title = format!("{name} of {:.1} GB/s per device instead of {rate:.1}", share * rate);
+            let title = format!("{name} of {} GB/s per device instead of {}", tenths(share * rate), tenths(rate));
             Degree::new(title, &[(pointer, json!(share * rate))]).with_value(share)
         };
         Suspect::continuous(1.0, LINK_SHARES, degree, confirm)

@@ -43,7 +43,7 @@ fn a_simulated_slow_network_is_found() {
     let found = explained(Measured::StepS(slow));
     assert_eq!(found.relation, Relation::Slower);
     let first = &found.causes[0];
-    assert_eq!(first.title, "a network of 12.5 GB/s per device instead of 50.0");
+    assert_eq!(first.title, "a network of 12.5 GB/s per device instead of 50");
     assert!((first.explains_s - (slow - found.predicted_s)).abs() < 1e-9);
     assert!(first.confirm.contains("nccl-tests"));
     assert_eq!(found.order, CauseOrder::ClosestEffect);

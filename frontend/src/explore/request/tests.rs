@@ -189,14 +189,42 @@ fn failures_end_the_request() {
     assert_eq!(request.respond(number, Response::JobEnded(Ok(failed))), []);
     assert_eq!(request.state(), PlanState::Failed(RequestError::Unreadable("out of memory".to_owned())));
     let (mut request, number) = following();
-    request.respond(number, Response::JobEnded(Err(RequestError::Offline)));
+    let effects = request.respond(number, Response::JobEnded(Err(RequestError::Offline)));
+    assert_eq!(effects, [Effect::AwaitServer], "planning goes on when the server answers");
     assert_eq!(request.state(), PlanState::Failed(RequestError::Offline));
+    assert!(request.is_unanswered() && !request.is_unstored(), "the results are of an earlier scenario");
     // A timeline that cannot be loaded after the outcome is shown is an error, too.
     let (mut request, number) = following();
     request.respond(number, Response::JobEnded(Ok(JobState::Done)));
     request.respond(number, Response::OutcomeShown { is_feasible: true });
     request.respond(number, Response::TimelineFailed(RequestError::Offline));
     assert_eq!(request.state(), PlanState::Failed(RequestError::Offline));
+    assert!(!request.is_unanswered(), "the outcome is shown");
+}
+
+#[test]
+fn a_scenario_that_cannot_be_sent_is_not_stored() {
+    let mut request = PlanRequest::default();
+    request.command(Command::Plan);
+    assert!(request.is_unstored());
+    let effects = request.respond(request.number(), Response::Stored(Err(RequestError::Offline)));
+    assert_eq!(effects, [Effect::AwaitServer]);
+    assert!(request.is_unstored() && request.is_unanswered());
+    request.command(Command::Plan);
+    request.respond(request.number(), Response::Stored(Ok("abc".to_owned())));
+    assert!(!request.is_unstored());
+}
+
+#[test]
+fn a_cancelled_request_names_the_fastest_plan_before() {
+    let (mut request, number) = following();
+    let best = BestSoFar { planner: PlannerKind::OneFOneB, iteration_s: 24.2, step: 3 };
+    let running =
+        JobState::Running { planner: PlannerKind::Best, phase: "trying".into(), done: 1, total: 2, best: Some(best) };
+    request.respond(number, Response::JobChanged(running));
+    assert_eq!(request.best_before_cancel(), None);
+    request.command(Command::Cancel);
+    assert_eq!(request.best_before_cancel(), Some(best));
 }
 
 #[test]

@@ -42,7 +42,7 @@ pub(super) fn ChangesPanel(checked: Arc<Checked>) -> impl IntoView {
         <section class="card check-changes" data-testid="check-changes">
             <header class="card-title">
                 <h2>{heading}</h2>
-                <span class="muted">"each alone, simulated"</span>
+                <span class="muted">"each row alone, simulated"</span>
             </header>
             {content}
         </section>
@@ -98,8 +98,29 @@ fn rate_text(rate: f64) -> String {
 /// Names the probability of running out of memory, if it is a risk on the device of the scenario.
 fn risk_text(peak_gib: Option<f64>, document: &Value) -> Option<String> {
     let device_gib = pointer::get(document, "/cluster/device/memory_gib").and_then(Value::as_f64)?;
-    let risk = memory_certainty(peak_gib?, device_gib).probability_out_of_memory;
+    device_risk_text(peak_gib?, device_gib)
+}
+
+/// Names the probability that a peak exceeds the memory of a device, if it is a risk.
+pub(super) fn device_risk_text(peak_gib: f64, device_gib: f64) -> Option<String> {
+    let risk = memory_certainty(peak_gib, device_gib).probability_out_of_memory;
     (risk > RISK).then(|| format!(" · {} probability of running out of memory", format::probability(risk)))
+}
+
+/// Names the fastest listed change or combination without risk, its time in s and its peak. `None` if there is none.
+pub(super) fn fastest_without_risk(changes: &CheckChanges, device_gib: f64) -> Option<(f64, String)> {
+    let of_job = changes.fit.changes.iter().enumerate().filter(|(_, change)| !is_hardware(change));
+    let single = of_job.map(|(index, change)| (format!("change {} alone", index + 1), &change.result));
+    let together = changes.fit.combination.iter().map(|combination| {
+        let numbers: Vec<String> = combination.changes.iter().map(|index| (index + 1).to_string()).collect();
+        (format!("changes {} together", numbers.join(", ")), &combination.result)
+    });
+    let figures = single.chain(together).filter_map(|(name, result)| {
+        let (seconds, peak) = (result.iteration_s?, result.peak_gib?);
+        let is_safe = memory_certainty(peak, device_gib).probability_out_of_memory <= RISK;
+        is_safe.then(|| (seconds, format!("{name}, {}, peak {}", format::seconds(seconds), format::gib(peak))))
+    });
+    figures.min_by(|a, b| a.0.total_cmp(&b.0))
 }
 
 /// The best combination of changes.
@@ -124,13 +145,14 @@ fn Together<'a>(changes: Arc<CheckChanges>, document: &'a Value) -> impl IntoVie
     })
 }
 
-/// Describes a change: the found degrees of a free layout, or the fields in the words of the form.
+/// Describes a change in the words of the form. A free layout has the found degrees.
 fn title(change: &Change, document: &Value) -> String {
-    let is_layout = change.fields.iter().any(|field| field.pointer == "/layout");
-    if let (true, Some(layout)) = (is_layout, change.result.layout) {
-        return degrees(&layout);
-    }
-    let lines = change_lines(change, document);
+    let is_free = change.fields.iter().any(|field| field.pointer == "/layout");
+    let found = change.result.layout.filter(|_| is_free).map(|layout| degrees(&layout));
+    let mut others = change.clone();
+    // The degrees replace all lines of the layout.
+    others.fields.retain(|field| found.is_none() || !field.pointer.starts_with("/layout"));
+    let lines: Vec<String> = found.into_iter().chain(change_lines(&others, document)).collect();
     if lines.is_empty() { format::capitalised(&change.title) } else { lines.join(", ") }
 }
 
@@ -189,6 +211,7 @@ fn Row<'a>(
             <span class="muted memory">{rate}{confidence}{change.difference_s.map(|_| format!("{} · ", format::seconds(seconds)))}{memory}{risk}</span>
             {share.map(|share| view! { <span class="saving"><i style:width=format!("{share:.0}%")></i></span> })}
             {has_edits.then(|| view! { <div class="code"><code>{code}</code><Buttons edits=edits /></div> })}
+            {(!has_edits && !is_hardware).then(|| view! { <span class="muted memory">"The file has no lines for this change: make it by hand."</span> })}
         </li>
     }
 }
@@ -224,5 +247,72 @@ fn Buttons(edits: Vec<Edit>) -> impl IntoView {
             <button class="quiet" on:click=copy>{move || if copied.get() { "Copied" } else { "Copy" }}</button>
             <button class="quiet" disabled=outdated on:click=save>"Save file"</button>
         </span>
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use api::planner::fit::{Combination, FieldChange, Fit, FitResult};
+    use api::planner::outcome::Layout;
+    use serde_json::json;
+
+    use super::*;
+
+    fn result(iteration_s: f64, peak_gib: f64) -> FitResult {
+        FitResult {
+            layout: Some(Layout { tensor: 1, pipeline: 1, data: 8, chunks: 1, microbatch: 2, group: None }),
+            iteration_s: Some(iteration_s),
+            tokens_per_s_per_device: None,
+            peak_gib: Some(peak_gib),
+            stage_layers: Vec::new(),
+            binding: None,
+        }
+    }
+
+    fn change(fields: &[(&str, Value)], result: FitResult) -> Change {
+        let field = |(place, value): &(&str, Value)| FieldChange { pointer: (*place).to_owned(), value: value.clone() };
+        Change {
+            title: String::new(),
+            kind: ChangeKind::Layout,
+            fields: fields.iter().map(field).collect(),
+            result,
+            difference_s: None,
+            probability_faster: None,
+        }
+    }
+
+    /// A free layout alone does not save the memory: the offload belongs to the change.
+    #[test]
+    fn a_title_names_all_fields_of_a_change() {
+        let fields = [("/layout", json!({})), ("/training/optimizer_offload", json!(1.0))];
+        let text = title(&change(&fields, result(73.5, 68.6)), &json!({"layout": {"tensor": 8}}));
+        assert_eq!(text.replace('\u{a0}', " "), "TP 1 · PP 1 · DP 8 · mb 2, Optimizer state on the host: 0 % → 100 %");
+        let text = title(&change(&fields[..1], result(73.5, 68.6)), &json!({}));
+        assert_eq!(text, "TP 1 · PP 1 · DP 8 · mb 2");
+    }
+
+    #[test]
+    fn the_fastest_change_without_risk_is_named() {
+        let changes = vec![change(&[], result(0.9, 79.0)), change(&[], result(1.05, 48.0))];
+        let combination = Combination { changes: vec![0, 1], result: result(0.97, 49.5), difference_s: None };
+        let fit = Fit {
+            planner: api::planner::scenario::PlannerKind::OneFOneB,
+            base: result(1.3, 70.0),
+            ranks: Vec::new(),
+            limit_gib: 76.0,
+            changes,
+            simulated: 2,
+            rejected: 0,
+            combination: Some(combination),
+            is_partial: false,
+        };
+        let mut changes = CheckChanges { fit, edits: vec![Vec::new(); 2], combination_edits: Vec::new() };
+        let text =
+            |changes: &CheckChanges| fastest_without_risk(changes, 80.0).map(|(_, text)| text.replace('\u{202f}', " "));
+        assert_eq!(text(&changes).as_deref(), Some("changes 1, 2 together, 970 ms, peak 49.5 GiB"));
+        changes.fit.combination = None;
+        assert_eq!(text(&changes).as_deref(), Some("change 2 alone, 1.05 s, peak 48.0 GiB"));
+        changes.fit.changes.truncate(1);
+        assert_eq!(text(&changes), None, "79 of 80 GiB are a risk");
     }
 }

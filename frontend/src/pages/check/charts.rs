@@ -6,6 +6,7 @@ use api::planner::outcome::{Planned, RankNeed, RankTime};
 use api::planner::scenario::Scenario;
 use leptos::prelude::*;
 
+use super::changes::{device_risk_text, fastest_without_risk};
 use super::verdict::OpenInExplore;
 use crate::charts::{Limit, Measure, StackedBars, StackedRow};
 use crate::check::{Checked, DrawnPlan, Loaded, use_check};
@@ -49,7 +50,7 @@ fn memory_caption(ranks: &[RankNeed], limit_gib: f64) -> Option<String> {
     let (part, value) = MEMORY_PARTS.iter().zip(parts).max_by(|a, b| a.1.total_cmp(&b.1))?;
     let reserve = fullest.memory.reserve_gib;
     Some(format!(
-        "Rank {} needs {}; its largest part is {}, {}. The limit is {} of device memory minus a reserve of {} for fragmentation, communication library and framework.",
+        "Rank {} needs {}; its largest part: {}, {}. The limit is {} of device memory minus a reserve of {} for fragmentation, communication library and framework.",
         fullest.rank,
         format::gib(fullest.memory.resident_gib()),
         part.name,
@@ -114,7 +115,7 @@ pub(super) fn ScheduleCard(checked: Arc<Checked>) -> impl IntoView {
     let best_state = move || match state.best.get() {
         Loaded::Absent => ().into_any(),
         Loaded::Waiting => view! {
-            <p class="progress" role="status"><progress aria-label="Searching"></progress>"Searching the best plan…"</p>
+            <p class="progress" role="status"><progress aria-label="Searching"></progress>"Searching a plan…"</p>
         }
         .into_any(),
         Loaded::Failed(error) => view! {
@@ -123,7 +124,7 @@ pub(super) fn ScheduleCard(checked: Arc<Checked>) -> impl IntoView {
         }
         .into_any(),
         Loaded::Here(plan) => match plan.as_ref() {
-            None => view! { <p>{best_scenario.with_value(unfit_text)}</p> }.into_any(),
+            None => view! { <p>"No plan fits these devices. "{best_scenario.with_value(searched_text)}</p> }.into_any(),
             Some((planned, _)) => {
                 view! { <BestLine planned=planned own_s=own_s scenario=best_scenario.get_value() /> }.into_any()
             }
@@ -139,24 +140,24 @@ pub(super) fn ScheduleCard(checked: Arc<Checked>) -> impl IntoView {
                 <h3>{own_name.clone()}</h3>
                 <Gantt chart=0 id="own" title=Signal::stored(own_name) timeline=own extent_ns=extent window=state.window selection=selection hover=hover />
             })}
-            <h3>"Best plan, free layout and settings"</h3>
+            <h3>"Plan of the planner "<code>"best"</code>", free layout and settings"</h3>
             {best_state}
             <Show when=move || best.with(Option::is_some)>
-                <Gantt chart=1 id="best" title=Signal::stored("Best plan".to_owned()) timeline=best extent_ns=extent window=state.window selection=selection hover=hover />
+                <Gantt chart=1 id="best" title=Signal::stored("Plan of best".to_owned()) timeline=best extent_ns=extent window=state.window selection=selection hover=hover />
             </Show>
         </section>
     }
 }
 
-/// Names what was searched if no plan fits.
-fn unfit_text(searched: &Scenario) -> String {
-    let settings = searched.free.iter().map(|setting| setting.title()).collect::<Vec<_>>().join(", ");
+/// Names what is searched.
+fn searched_text(scenario: &Scenario) -> String {
+    let settings = scenario.free.iter().map(|setting| setting.title()).collect::<Vec<_>>().join(", ");
     format!(
-        "No plan fits these devices. Searched: all layouts, with these settings free: {settings}. Other settings are changed only in the list of changes."
+        "Searched: all layouts, with these settings free: {settings}. Other settings are changed only in the list of changes."
     )
 }
 
-/// Time, layout and settings of the best plan.
+/// Time, layout, settings and risk of the plan of `best`, and the fastest listed change without risk.
 #[component]
 fn BestLine<'a>(
     planned: &'a Planned,
@@ -176,13 +177,28 @@ fn BestLine<'a>(
         source_text(planned),
         Some(format!("peak {}", format::gib(planned.metrics.peak_memory_gib))),
     ];
+    let device_gib = scenario.cluster.device.memory_gib;
+    let risk = device_risk_text(planned.metrics.peak_memory_gib, device_gib);
+    let is_at_risk = risk.is_some();
+    let state = use_check();
+    let other = move || {
+        let changes = state.changes.with(Loaded::here)?;
+        let (other_s, text) = fastest_without_risk(&changes, device_gib)?;
+        (is_at_risk || other_s < seconds).then(|| {
+            let comparison = if other_s < seconds { "faster" } else { "slower" };
+            format!("Fastest without a risk, {comparison} than this plan: {text}.")
+        })
+    };
+    let searched = searched_text(&scenario);
     view! {
         <p data-testid="check-best">
             <b>{format::seconds(seconds)}</b>{difference}": "
-            {parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")}" "
+            {parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")}
+            {risk.map(|risk| view! { <span class="slower">{risk}</span> })}". "
             {is_shortened.then_some("Found by a shortened search. ")}
             <OpenInExplore scenario=scenario />
             {is_shortened.then_some(" runs the full search.")}
         </p>
+        <p class="hint">{searched}" "<b data-testid="check-fastest">{other}</b></p>
     }
 }

@@ -143,7 +143,7 @@ fn Devices(state: CheckState) -> impl IntoView {
         <label>
             "Type"
             <select data-testid="check-device" on:change=move |event| state.device.set(event_target_value(&event))>
-                <option value="" prop:selected=move || state.device.with(String::is_empty)>"from file, or H100"</option>
+                <option value="" prop:selected=move || state.device.with(String::is_empty)>"as in the file, otherwise H100"</option>
                 {options}
             </select>
         </label>

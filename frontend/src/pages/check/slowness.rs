@@ -1,7 +1,7 @@
 //! Measured throughput of a run next to the prediction, and causes of a slower run.
 
 use api::check::{CheckRequest, LogCheck, LogCheckRequest, SlownessRequest};
-use api::planner::slowness::{Cause, LatePhase, Measured, PhaseShift, Relation, Slowness};
+use api::planner::slowness::{Cause, LatePhase, Measured, Relation, Slowness};
 use api::run::Comparison;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
@@ -159,6 +159,10 @@ async fn check_log(configuration: CheckRequest, file: web_sys::File) -> Result<R
     Ok(response.map(|LogCheck { comparison, slowness }| Answer { comparison: Some(comparison), slowness }))
 }
 
+/// Range of a measurement. Values outside are mistyped, and no step has them.
+const SMALLEST: f64 = 1e-6;
+const LARGEST: f64 = 1e9;
+
 /// Reads a measurement. `None` for an empty field.
 ///
 /// # Errors
@@ -169,8 +173,8 @@ fn measured_number(text: &str) -> Result<Option<f64>, &'static str> {
         return Ok(None);
     }
     match text.parse::<f64>() {
-        Ok(value) if value > 0.0 && value.is_finite() => Ok(Some(value)),
-        Ok(_) => Err("Enter a number above 0."),
+        Ok(value) if (SMALLEST..=LARGEST).contains(&value) => Ok(Some(value)),
+        Ok(_) => Err("Enter a number above 0, from 0.000001 to 1,000,000,000."),
         Err(_) if text.contains(',') => {
             Err("Enter a number with a decimal point and without separators, for example 22.5.")
         }
@@ -189,14 +193,20 @@ fn relation_text(slowness: &Slowness) -> String {
         format::percent(*predicted_mfu)
     );
     let differs = |word: &str| {
-        let share = format::percent((measured_s / predicted_s - 1.0).abs());
+        let ratio = measured_s / predicted_s;
+        // Above 100 %, a factor is easier to read.
+        let difference = if ratio >= 2.0 {
+            format!("A step takes {} times as long as predicted", format::three_digits(ratio))
+        } else {
+            format!("The run is {} {word} than predicted", format::percent((ratio - 1.0).abs()))
+        };
         let interval = format!("({} to {})", format::seconds(interval_s.low), format::seconds(interval_s.high));
         if slowness.is_inside_interval() {
             format!(
-                "The run is {share} {word} than predicted, but inside the 80 % interval {interval}: the difference can be an error of the prediction."
+                "{difference}, but inside the 80 % interval {interval}: the difference can be an error of the prediction."
             )
         } else {
-            format!("The run is {share} {word} than predicted, outside the 80 % interval {interval}.")
+            format!("{difference}, outside the 80 % interval {interval}.")
         }
     };
     let verdict = match relation {
@@ -213,11 +223,25 @@ fn relation_text(slowness: &Slowness) -> String {
 
 /// Names the phases that a cause changes: "Changes backward compute by +412 ms".
 fn phase_text(cause: &Cause, replicas: u32) -> String {
-    let sign = |seconds: f64| if seconds < 0.0 { "−" } else { "+" };
-    let shift = |shift: &PhaseShift| {
-        format!("{} by {}{}", shift.title(replicas), sign(shift.seconds), format::seconds(shift.seconds.abs()))
-    };
-    format!("Changes {}", cause.phases.iter().map(shift).collect::<Vec<_>>().join(", "))
+    let shifts = cause.phases.iter().map(|shift| {
+        format!("{} by {}", cause.phase_title(shift, replicas), format::seconds_difference(shift.seconds))
+    });
+    format!("Changes {}", shifts.collect::<Vec<_>>().join(", "))
+}
+
+/// Describes how much of the difference a cause explains.
+fn share_text(share: f64) -> String {
+    if share > 1.005 {
+        format!("{} more than the difference", format::percent(share - 1.0))
+    } else {
+        format!("{} of the difference", format::percent(share))
+    }
+}
+
+/// Describes a late phase and its gap.
+fn late_text(late: &LatePhase) -> String {
+    let unexplained = if late.has_cause { "" } else { " (no simulated cause changes it)" };
+    format!("{} {}{unexplained}", late.phase, format::seconds_difference(late.seconds))
 }
 
 #[component]
@@ -226,7 +250,7 @@ fn Explanation(slowness: Slowness, replicas: u32) -> impl IntoView {
     let text = relation_text(&slowness);
     let is_slower = slowness.relation == Relation::Slower;
     let rows = slowness.causes.iter().map(|cause: &Cause| {
-        let share = format::percent(cause.explains_s / gap);
+        let share = share_text(cause.explains_s / gap);
         view! {
             <tr>
                 <th scope="row">
@@ -247,7 +271,7 @@ fn Explanation(slowness: Slowness, replicas: u32) -> impl IntoView {
         excluded("Effect larger than the difference", &slowness.too_large),
         excluded("Contradicted by the timers", &slowness.contradicted),
     ];
-    let late = slowness.late_phases.iter().map(LatePhase::text).collect::<Vec<_>>().join(", ");
+    let late = slowness.late_phases.iter().map(late_text).collect::<Vec<_>>().join(", ");
     let order = slowness.order.title();
     let partial = slowness.is_partial.then_some(" The time limit was reached before all causes were simulated.");
     view! {
@@ -275,8 +299,9 @@ fn Explanation(slowness: Slowness, replicas: u32) -> impl IntoView {
 #[cfg(test)]
 mod tests {
     use api::planner::certainty::Interval;
+    use api::planner::fit::FieldChange;
     use api::planner::scenario::PlannerKind;
-    use api::planner::slowness::CauseOrder;
+    use api::planner::slowness::{CauseOrder, PhaseShift};
 
     use super::*;
 
@@ -313,6 +338,34 @@ mod tests {
             "{outside}"
         );
         assert!(text(12.0, Relation::Faster).contains("10.4 % faster than predicted, but inside"));
+        let factor = text(33.5, Relation::Slower);
+        assert!(factor.contains("A step takes 2.50 times as long as predicted, outside"), "{factor}");
+    }
+
+    /// Exposed communication is in the timers of the passes, and is no computation.
+    #[test]
+    fn sentences_name_what_the_cause_changes() {
+        let shift = |phase: &str, seconds| PhaseShift { phase: phase.to_owned(), seconds };
+        let mut cause = Cause {
+            title: String::new(),
+            fields: vec![FieldChange { pointer: "/training/data_overlap".to_owned(), value: 0.0.into() }],
+            iteration_s: 2.0,
+            explains_s: 0.6,
+            confirm: String::new(),
+            phases: vec![shift("forward compute", 0.12), shift("optimizer", -0.04)],
+        };
+        let text = |cause: &Cause| phase_text(cause, 8).replace('\u{202f}', " ");
+        assert_eq!(
+            text(&cause),
+            "Changes exposed communication in the forward passes by +120 ms, optimizer by −40.0 ms"
+        );
+        "/cluster/device/peak_tflops".clone_into(&mut cause.fields[0].pointer);
+        assert_eq!(text(&cause), "Changes forward compute by +120 ms, optimizer by −40.0 ms");
+        let plain = |share| share_text(share).replace('\u{202f}', " ");
+        assert_eq!(plain(1.02), "2.00 % more than the difference");
+        assert_eq!(plain(0.98), "98.0 % of the difference");
+        let late = LatePhase { phase: "optimizer".to_owned(), seconds: 0.412, has_cause: false };
+        assert_eq!(late_text(&late).replace('\u{202f}', " "), "optimizer +412 ms (no simulated cause changes it)");
     }
 
     #[test]
@@ -320,8 +373,8 @@ mod tests {
         assert_eq!((measured_number(" "), measured_number(" 22.5 ")), (Ok(None), Ok(Some(22.5))));
         assert!(measured_number("22,5").unwrap_err().contains("decimal point"));
         assert_eq!(measured_number("abc"), Err("Enter a number, for example 22.5."));
-        for wrong in ["0", "-3", "inf", "NaN"] {
-            assert_eq!(measured_number(wrong), Err("Enter a number above 0."), "{wrong}");
+        for wrong in ["0", "-3", "inf", "NaN", "1e300", "1e-300"] {
+            assert!(measured_number(wrong).unwrap_err().starts_with("Enter a number above 0, from"), "{wrong}");
         }
     }
 }

@@ -34,7 +34,7 @@ fn headline(check: &Check) -> String {
             format!("{peak_text} of {limit} predicted{rank}; {probability} probability of running out of memory")
         }
         Verdict::DoesNotFit if fit.ranks.is_empty() => {
-            format::sentence(fit.base.binding.as_deref().unwrap_or("no layout is possible"))
+            format::gib_in(&format::sentence(fit.base.binding.as_deref().unwrap_or("no layout is possible")))
         }
         Verdict::DoesNotFit => format!("{peak_text} needed{rank}; {limit} available"),
         Verdict::DoesNotStart if fit.ranks.is_empty() => "The framework refuses the job".to_owned(),
@@ -50,8 +50,9 @@ fn subject(checked: &Checked) -> String {
         Some(checked.request.name.clone()).filter(|name| !name.is_empty()),
         Some(format.map_or("Scenario", |format| format.title()).to_owned()),
         Some(format!(
-            "{} on {} × {}",
+            "{}, {} parameters, on {} × {}",
             scenario.model.name,
+            format::large(scenario.model.parameters() as f64),
             format::count(scenario.cluster.devices().into()),
             scenario.cluster.name
         )),
@@ -95,7 +96,8 @@ pub(super) fn VerdictPanel(checked: Arc<Checked>) -> impl IntoView {
     });
     let refusals = check.refusals.iter().map(|refusal| view! { <p class="slower">{refusal.clone()}</p> });
     let refusals = refusals.collect::<Vec<_>>();
-    let binding = check.fit.base.binding.as_deref().filter(|_| !check.fit.ranks.is_empty()).map(format::sentence);
+    let binding = check.fit.base.binding.as_deref().filter(|_| !check.fit.ranks.is_empty());
+    let binding = binding.map(|binding| format::gib_in(&format::sentence(binding)));
     view! {
         <section class="check-verdict" data-testid="verdict">
             <div class="verdict-line">

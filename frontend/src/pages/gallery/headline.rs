@@ -21,7 +21,7 @@ const KINDS: [&str; 8] = ["f", "b", "i", "w", "c", "c", "c", "o"];
 /// engine if the figures come from another engine version.
 #[component]
 pub(super) fn HeadlineMetrics(headline: Headline) -> impl IntoView {
-    let Headline { engine, best, baseline, .. } = headline;
+    let Headline { engine, best, baseline, is_at_risk, .. } = headline;
     let baseline = baseline.map(|plan| {
         let slowest = if plan.planner == ONE_F_ONE_B { "" } else { "slowest " };
         format!(", {slowest}{} {}", plan.planner, format::seconds(plan.iteration_s))
@@ -30,6 +30,7 @@ pub(super) fn HeadlineMetrics(headline: Headline) -> impl IntoView {
     view! {
         <span class="tile-figures">
             {best.planner}" "<b>{format::seconds(best.iteration_s)}</b>{baseline}
+            {is_at_risk.then(|| view! { <span class="slower">" · ! At risk of running out of memory"</span> })}
             <span class="muted">{format!(" · MFU {}", format::percent(best.mfu))}{old}</span>
         </span>
     }
@@ -127,6 +128,7 @@ mod tests {
             best: plan(&["001."]),
             baseline: Some(plan(&["00.11", ".<x\">"])),
             gain: Some(1.25),
+            is_at_risk: false,
         };
         let (shapes, width, height) = picture(&headline);
         assert_eq!((width, height), (5, 3 * ROW + GAP));

@@ -8,7 +8,7 @@ use leptos::task::spawn_local;
 use leptos_router::hooks::use_params_map;
 
 use super::set::Set;
-use super::{LEAD, fetch, nothing};
+use super::{LEAD, fetch, nothing, place_order};
 use crate::client;
 use crate::pages::gallery::scenario_line::ScenarioLine;
 use crate::pages::gallery::summary::{ScenarioSummaries, ScenarioSummary};
@@ -44,7 +44,8 @@ pub(crate) fn PaperPage() -> impl IntoView {
 
 #[component]
 fn PaperContent(paper: Paper, ready: RwSignal<Vec<ScenarioSummary>>, engine: String) -> impl IntoView {
-    let Paper { id, title, source, sets } = paper;
+    let Paper { id, title, source, mut sets } = paper;
+    sets.sort_by(|a, b| place_order(&a.place).cmp(&place_order(&b.place)));
     document().set_title(&format!("{title} · Planscope"));
     let contents = sets
         .iter()

@@ -50,7 +50,7 @@ pub(super) fn Set(
 #[component]
 fn Plans(plans: Vec<PaperPlan>) -> impl IntoView {
     let lines = plans.into_iter().map(plan_row).collect_view();
-    let heads = ["Scenario", "Planner", "Iteration", "MFU", "Bubble", "Exposed", "Above bound", "Memory"];
+    let heads = ["Scenario", "Planner", "Step time", "MFU", "Bubble", "Exposed", "Above bound", "Memory"];
     view! {
         <details class="advanced">
             <summary>"Plans of these results"</summary>

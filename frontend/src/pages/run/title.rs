@@ -1,7 +1,7 @@
 //! Name, state, progress, note and tags. All except the state are editable.
 
 use api::path;
-use api::run::{RunChange, RunState};
+use api::run::{RunChange, RunState, RunSummary};
 use js_sys::Date;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
@@ -11,7 +11,9 @@ use crate::form::restore_text;
 use crate::format;
 use crate::listing::parse_tags;
 use crate::notice::ErrorNotice;
-use crate::runs::{FeedMode, StateBadge, ago, clock, origin_text, progress_text, remaining_s, size, use_run_monitor};
+use crate::runs::{
+    FeedMode, StateBadge, ago, clock, origin_text, paced_s, progress_text, remaining_s, size, use_run_monitor,
+};
 
 /// Clock interval in ms.
 const TICK_MS: i32 = 1_000;
@@ -27,6 +29,21 @@ fn clock_now() -> RwSignal<f64> {
     now
 }
 
+/// Remaining time of a live run, by its step times and by the clock since the page has shown it.
+fn remaining_text(summary: Memo<Option<RunSummary>>, state: Memo<RunState>) -> Memo<Option<String>> {
+    // Step and moment of the first summary.
+    let first_seen = StoredValue::new(None::<(u64, f64)>);
+    Memo::new(move |_| {
+        let left = summary.with(|summary| {
+            let summary = summary.as_ref()?;
+            let now = (summary.last_step.unwrap_or(0), Date::now());
+            let from = first_seen.try_update_value(|first| *first.get_or_insert(now))?;
+            Some(paced_s(remaining_s(summary)?, summary, from, now))
+        })?;
+        matches!(state.get(), RunState::Live).then(|| format!("about {} left", clock(left)))
+    })
+}
+
 /// Page header.
 #[component]
 pub(super) fn RunTitle() -> impl IntoView {
@@ -37,7 +54,7 @@ pub(super) fn RunTitle() -> impl IntoView {
     let change = Callback::new(move |change: RunChange| {
         spawn_local(async move { drop(last_error.try_set(monitor.change(change).await.err())) });
     });
-    let text = move |read: fn(&api::run::RunSummary) -> String| {
+    let text = move |read: fn(&RunSummary) -> String| {
         Memo::new(move |_| summary.with(|summary| summary.as_ref().map(read).unwrap_or_default()))
     };
     let name = text(|summary| summary.name.clone());
@@ -75,10 +92,7 @@ pub(super) fn RunTitle() -> impl IntoView {
         let moment = Date::parse(&at);
         moment.is_finite().then(|| format!("last bytes {}", ago(moment, now.get())))
     });
-    let remaining = Memo::new(move |_| {
-        let left = summary.with(|summary| summary.as_ref().and_then(remaining_s))?;
-        matches!(state.get(), RunState::Live).then(|| format!("about {} left", clock(left)))
-    });
+    let remaining = remaining_text(summary, state);
     let progress = Memo::new(move |_| {
         summary.with(|summary| {
             let summary = summary.as_ref()?;
@@ -98,7 +112,7 @@ pub(super) fn RunTitle() -> impl IntoView {
         <div class="title-row">
             <h1>
                 <span class="visually-hidden">{name}</span>
-                <input class="title" data-testid="run-title" aria-label="Name of the run" maxlength="200" autocomplete="off" spellcheck="false" prop:value=move || name.get() on:change=rename />
+                <input class="title" data-testid="run-title" aria-label="Name of the run" maxlength="120" autocomplete="off" spellcheck="false" prop:value=move || name.get() on:change=rename />
             </h1>
             <span class="export-links" role="group" aria-label="Export">{exports}</span>
         </div>

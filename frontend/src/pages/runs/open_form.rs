@@ -66,7 +66,7 @@ pub(super) fn OpenRunForm(changed: Callback<()>) -> impl IntoView {
                     "Name"
                     <input
                         data-testid="run-name"
-                        maxlength="200"
+                        maxlength="120"
                         placeholder="Default: its start time"
                         prop:value=move || name.get()
                         on:input=move |event| name.set(event_target_value(&event))

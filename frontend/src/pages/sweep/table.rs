@@ -112,7 +112,7 @@ pub(super) fn PointTable(
             <Show when=move || is_empty.get()>
                 <p class="hint">"No point planned yet."</p>
             </Show>
-            <div class="table-scroll tall" role="region" aria-label="Points with iteration time and peak memory by planner" tabindex="0">
+            <div class="table-scroll tall" role="region" aria-label="Points with step time and peak memory by planner" tabindex="0">
                 <table class="figures">
                     <thead><tr><th scope="col">"Point"</th>{heads}{names}</tr></thead>
                     <tbody>{rows}</tbody>

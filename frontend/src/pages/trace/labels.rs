@@ -60,7 +60,7 @@ pub(super) fn TraceFields(trace: RwSignal<TraceSummary>) -> impl IntoView {
         <h1>
             <span class="visually-hidden">{name}</span>
             <input
-                class="title trace-name" data-testid="trace-title" aria-label="Name of the trace" maxlength="200" autocomplete="off" spellcheck="false"
+                class="title trace-name" data-testid="trace-title" aria-label="Name of the trace" maxlength="120" autocomplete="off" spellcheck="false"
                 prop:value=move || name.get() on:change=rename
             />
         </h1>
@@ -71,7 +71,7 @@ pub(super) fn TraceFields(trace: RwSignal<TraceSummary>) -> impl IntoView {
             </label>
             <label>
                 <span>"Note"</span>
-                <input data-testid="trace-note" placeholder="none" maxlength="200" prop:value=move || note.get() on:change=annotate />
+                <input data-testid="trace-note" placeholder="none" maxlength="2000" prop:value=move || note.get() on:change=annotate />
             </label>
             <label>
                 <span>"Run"</span>

@@ -47,7 +47,7 @@ impl Change {
 
 const METRICS: [Compared; 6] = [
     Compared {
-        heading: "Iteration",
+        heading: "Step time",
         value: |metrics| metrics.iteration_s,
         show: format::seconds,
         less_is_better: true,

@@ -85,7 +85,7 @@ pub(super) fn Changes<'a>(
                 <thead>
                     <tr>
                         <th scope="col">"Change"</th>
-                        <th scope="col">"Time per step"</th>
+                        <th scope="col">"Step time"</th>
                         <th scope="col">"Peak memory"</th>
                         <th scope="col"><span class="visually-hidden">"Apply the change"</span></th>
                     </tr>

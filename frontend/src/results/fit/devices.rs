@@ -49,8 +49,8 @@ pub(super) fn show(table: &DeviceTable) -> AnyView {
         return view! { <p class="hint">"The server's time limit was reached before a device type was searched. Try again later."</p> }.into_any();
     }
     let rows = table.rows.iter().map(row).collect_view();
-    let headings = ["Device", "Devices", "Time per step", "Peak memory", "Layout"]
-        .map(|text| view! { <th scope="col">{text}</th> });
+    let headings =
+        ["Device", "Devices", "Step time", "Peak memory", "Layout"].map(|text| view! { <th scope="col">{text}</th> });
     view! {
         <div class="table-scroll" role="region" aria-label="Fewest devices per device type" tabindex="0">
             <table class="figures" data-testid="fit-device-types">

@@ -43,7 +43,7 @@ const FIELDS: [(&str, &str, Shown); 24] = [
     (
         "/training/zero",
         "ZeRO stage",
-        Numbered(&[(0, "0: nothing"), (1, "1: optimizer"), (2, "2: + gradients"), (3, "3: + weights")]),
+        Numbered(&[(0, "0 (nothing)"), (1, "1 (optimizer)"), (2, "2 (+ gradients)"), (3, "3 (+ weights)")]),
     ),
     ("/training/moments", "Moments", Words(&MOMENTS)),
     ("/training/gradients", "Gradients", Words(&[("fp32", "fp32"), ("bf16", "bf16")])),
@@ -63,7 +63,7 @@ const FIELDS: [(&str, &str, Shown); 24] = [
     ("/layout/microbatch", "Microbatch", Number("sequences", "search")),
     ("/training/context_parallel", "Context parallel", Number("", "1")),
     ("/training/expert_parallel", "Expert parallel", Number("", "1")),
-    ("/training/expert_tensor_parallel", "Expert tensor parallel", Numbered(&[(1, "1: whole experts")])),
+    ("/training/expert_tensor_parallel", "Expert tensor parallel", Numbered(&[(1, "1 (whole experts)")])),
     ("/cluster/nodes", "Nodes", Number("", "")),
     ("/cluster/intra_node/gb_per_s", "Link in a node", Number("GB/s", "")),
     ("/cluster/inter_node/gb_per_s", "Network", Number("GB/s", "")),
@@ -107,11 +107,7 @@ fn field_lines(FieldChange { pointer: place, value }: &FieldChange, document: &V
         let label = format::capitalised(&pointer_label(place));
         return vec![format!("{label}: {}", value_text(new))];
     };
-    let (mut old, new) = (shown.text(old), shown.with_unit(new));
-    if old.is_empty() && place == EXCHANGE.0 {
-        // A scenario without this field exchanges in a ring.
-        "ring".clone_into(&mut old);
-    }
+    let (old, new) = (shown.text(old), shown.with_unit(new));
     if old == new {
         return Vec::new();
     }
@@ -156,7 +152,8 @@ impl Shown {
     fn text(&self, value: Option<&Value>) -> String {
         match self {
             Words(words) => {
-                let Some(text) = value.and_then(Value::as_str) else { return String::new() };
+                // The first word is that of a scenario without the field.
+                let text = value.and_then(Value::as_str).unwrap_or(words[0].0);
                 words.iter().find(|(word, _)| *word == text).map_or(text, |(_, title)| title).to_owned()
             }
             Numbered(words) => {
@@ -268,8 +265,8 @@ mod tests {
             text(&[("/training/recompute", json!("selective")), ("/training/recompute_layers", json!(null))]),
             "Recompute: None → Attention"
         );
-        assert_eq!(text(&[("/training/zero", json!(3))]), "ZeRO stage: 1: optimizer → 3: + weights");
-        assert_eq!(text(&[("/training/gradients", json!("bf16"))]), "Gradients: bf16");
+        assert_eq!(text(&[("/training/zero", json!(3))]), "ZeRO stage: 1 (optimizer) → 3 (+ weights)");
+        assert_eq!(text(&[("/training/gradients", json!("bf16"))]), "Gradients: fp32 → bf16");
         assert_eq!(
             text(&[("/training/context_parallel", json!(2)), ("/training/context_exchange", json!("ring"))]),
             "Context parallel: 1 → 2"

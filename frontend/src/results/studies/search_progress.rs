@@ -168,7 +168,7 @@ fn Table(progress: Arc<SearchProgress>) -> impl IntoView {
     ]
     .map(|text| view! { <th scope="col">{text}</th> });
     view! {
-        <p class="hint">"The best iteration time after each number of rankings. All three searches start with the same few orders. The plan then swaps actions on the critical path of the best order."</p>
+        <p class="hint">"The best step time after each number of rankings. All three searches start with the same few orders. The plan then swaps actions on the critical path of the best order."</p>
         <div class="table-scroll" role="region" aria-label="Best iteration by strategy" tabindex="0">
             <table class="figures">
                 <thead><tr>{headings}</tr></thead>

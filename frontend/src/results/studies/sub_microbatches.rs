@@ -71,7 +71,7 @@ pub(super) fn show(analysis: Arc<SubMicrobatches>) -> impl IntoView {
             .into_any();
     }
     let caption_text = caption(&analysis);
-    let label = format!("Iteration time of the fastest and the slowest order by size. {caption_text}");
+    let label = format!("Step time of the fastest and the slowest order by size. {caption_text}");
     let curves = Signal::stored(curves(&analysis));
     view! {
         <CurveChart curves=curves over=Signal::stored("most items of a sub-microbatch".to_owned()) label=Signal::stored(label) test_id="sizes-chart" />
@@ -120,7 +120,7 @@ fn Table(analysis: Arc<SubMicrobatches>) -> impl IntoView {
     view! {
         <p class="hint">"Parts are the sub-microbatches of the module in this replica; efficiency is relative to the module's best."</p>
         <p class="hint">{REPLICA_BOUND}</p>
-        <div class="table-scroll tall" role="region" aria-label="Iteration time by size of sub-microbatches" tabindex="0">
+        <div class="table-scroll tall" role="region" aria-label="Step time by size of sub-microbatches" tabindex="0">
             <table class="figures">
                 <thead><tr>{headings}</tr></thead>
                 <tbody>{lines}</tbody>

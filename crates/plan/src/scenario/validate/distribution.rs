@@ -1,6 +1,6 @@
 //! Validates distributions: plausible parameters within range.
 
-use super::Ranges;
+use super::{Ranges, shortened};
 use planscope_core::workload::{Distribution, RealDistribution};
 
 /// Maximum tokens per sample; also the maximum for images.
@@ -33,6 +33,7 @@ pub(super) fn real(distribution: &RealDistribution, limit: f64, unit: &str, at: 
         ranges.number(&format!("{at}/max"), max, 0.0, limit, unit);
         ranges.number(&format!("{at}/min"), min, 0.0, limit, unit);
         if min > max {
+            let (min, max) = (shortened(min), shortened(max));
             ranges.refuse(&format!("{at}/min"), format!("the smallest value {min} is above the largest, {max}"));
         }
     };

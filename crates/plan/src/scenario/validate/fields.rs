@@ -1,6 +1,6 @@
 //! Validates cluster, training, layout and planners.
 
-use super::{FieldError, RANGE_ERROR, Ranges};
+use super::{FieldError, RANGE_ERROR, Ranges, shortened};
 use crate::scenario::{FreeSetting, SCHEMA, Scenario, ScenarioId, budget};
 use planscope_core::cluster::{Cluster, Curves, Link, LinkCurve};
 use planscope_core::model::Model;
@@ -48,8 +48,9 @@ pub(super) fn check(scenario: &Scenario, errors: &mut Vec<FieldError>) {
     let samples = u64::from(scenario.iterations) * u64::from(scenario.workload.global_batch);
     if samples > MAX_SAMPLES && scenario.iterations <= MAX_ITERATIONS {
         let max_iterations = MAX_SAMPLES / u64::from(scenario.workload.global_batch);
+        let noun = if max_iterations == 1 { "iteration" } else { "iterations" };
         let detail = format!(
-            "{samples} samples in all are more than {MAX_SAMPLES}: at most {max_iterations} iterations of this batch"
+            "{samples} samples in all are more than {MAX_SAMPLES}: at most {max_iterations} {noun} of this batch"
         );
         ranges.refuse("/iterations", detail);
     } else if scenario.iterations <= MAX_ITERATIONS
@@ -252,6 +253,7 @@ fn reserve(scenario: &Scenario, ranges: &mut Ranges<'_>) {
     if ranges.any_under("/cluster/device/memory_gib") {
         ranges.number(at, reserve, 0.0, MAX_RESERVE_GIB, " GiB");
     } else if !(reserve >= 0.0 && reserve < memory) {
+        let reserve = shortened(reserve);
         let detail = format!("{reserve} GiB{RANGE_ERROR}0 to less than the device's memory of {memory} GiB");
         ranges.refuse(at, detail);
     }
@@ -306,7 +308,8 @@ fn stage_layers(scenario: &Scenario, ranges: &mut Ranges<'_>) {
     let detail = if let Some(empty) = stages.iter().position(|&count| count == 0) {
         format!("stage {empty} has no layer; at least 1")
     } else if total != u64::from(layers) {
-        format!("the stages have {total} layers, the model has {layers}")
+        let noun = if total == 1 { "layer" } else { "layers" };
+        format!("the stages have {total} {noun}, the model has {layers}")
     } else if chunks.is_some() && count as u64 != expected {
         format!("{count} stages, but PP x VPP is {expected}")
     } else if !count.is_multiple_of(pipeline as usize) {

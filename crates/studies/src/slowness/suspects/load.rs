@@ -110,7 +110,8 @@ fn reading(scenario: &Scenario, advice: Advice) -> Option<Suspect> {
     let host_ms = scenario.cluster.device.curves.as_ref()?.host_microbatch_us / 1000.0;
     let degree = |ms: f64| {
         let ms = rounded(ms, if ms < 10.0 { 10.0 } else { 1.0 });
-        let title = format!("reading of data that takes {ms} ms per microbatch");
+        let duration = if ms < 1000.0 { format!("{ms} ms") } else { format!("{:.2} s", ms / 1000.0) };
+        let title = format!("reading of data that takes {duration} per microbatch");
         Degree::new(title, &[(HOST_MICROBATCH, json!(1000.0 * ms))]).with_value(ms)
     };
     let grid = READING_MS.into_iter().filter(move |&ms| ms > host_ms);

@@ -22,7 +22,7 @@ pub(super) fn Check(profile: String) -> impl IntoView {
     move || match response.get() {
         None => view! { <p class="muted" role="status">"Checking the profile against this run…"</p> }.into_any(),
         Some(Err(error)) => {
-            view! { <p class="muted">{format!("It could not be checked against this run: {}", error.detail())}</p> }
+            view! { <p class="muted">{format!("It could not be checked against this run. {}", error.detail())}</p> }
                 .into_any()
         }
         Some(Ok(check)) => view! { <Table check=check /> }.into_any(),
