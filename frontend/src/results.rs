@@ -64,7 +64,7 @@ pub(crate) fn Results() -> impl IntoView {
         {move || plan_error().map(|request_error| {
             view! { <ErrorNotice error=request_error on_retry=move |()| plan_again(explore) /> }
         })}
-        {move || retries.get().then(|| view! { <p class="hint" role="status">"The page asks the server again every few seconds, and then plans."</p> })}
+        {move || retries.get().then(|| view! { <p class="hint" role="status">"The page tries again every few seconds, and then plans."</p> })}
         <Show when=move || has_result.get() fallback=move || view! { <NoResult is_pending=is_pending /> }>
             <div
                 class="results"
@@ -92,7 +92,7 @@ fn NoResult(is_pending: Memo<bool>) -> impl IntoView {
         explore.state.with(|state| *state == PlanState::Cancelled).then(|| {
             let best = explore.best_before_cancel().map(|best| {
                 let (seconds, planner) = (format::seconds(best.iteration_s), best.planner.short_title());
-                format!(" The fastest plan so far took {seconds} per step with {planner}. It is not kept.")
+                format!(" The fastest plan so far took {seconds} per step with {planner}. It is not stored.")
             });
             view! { <p class="hint" data-testid="no-result">"Planning was cancelled before it had a result."{best}" The button “Plan it” starts again."</p> }
         })
