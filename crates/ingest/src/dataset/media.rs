@@ -13,7 +13,7 @@ use super::rows::ReadMedia;
 use super::value::{List, Value};
 
 pub(super) use column::{Field, MediaColumn, check, columns};
-pub(super) use doubts::{doubts, hint};
+pub(super) use doubts::{doubts, hint, unread_text};
 use listed::Medium;
 
 /// Maximum number of images in a row, and of clips in a row.

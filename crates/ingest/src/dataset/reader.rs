@@ -262,7 +262,7 @@ impl<'o> Reader<'o> {
             .collect();
         let rows: Vec<&Row<'_>> = head.iter().map(|(_, row)| row).collect();
         let mut media = media::columns(&profiles, &rows);
-        let warnings = media::doubts(&media, &rows, self.options.preprocessing);
+        let mut warnings = media::doubts(&media, &rows, self.options.preprocessing);
         for column in &media {
             let is_sized = column.field != Field::Images || profiles[column.index].has_sizes || media.len() > 1;
             if column.field.is_property() && is_sized {
@@ -275,10 +275,19 @@ impl<'o> Reader<'o> {
         } else {
             Selection::new(&profiles, &rows, self.options)
         };
+        let (long, short) = media::unread_text(&profiles, &rows);
         let selection = match selection {
             Ok(selection) => Some(selection),
-            // Rows with media may have no text.
-            Err(ImportError::Unclear { .. }) if with_rule && !profiles.iter().any(is_length) => None,
+            // Rows with media may have no text. A text must not be left out without a question.
+            Err(ImportError::Unclear { .. }) if with_rule && !profiles.iter().any(is_length) && long.is_empty() => {
+                if !short.is_empty() {
+                    warnings.push(format!(
+                        "No text is counted. Choose a column if training reads it: {}.",
+                        short.join(", ")
+                    ));
+                }
+                None
+            }
             Err(ImportError::Unclear { candidates: noted }) => {
                 let mut candidates = candidate::candidates(&profiles, &rows, self.options, &[]);
                 for noted_candidate in noted {

@@ -3,11 +3,12 @@
 use planner::workload::Modality;
 use planner::workload::preprocessing::Preprocessing;
 
-use super::super::Kind;
 use super::super::candidate::Candidate;
+use super::super::profile::Profile;
 use super::super::value::Row;
+use super::super::{Kind, Meaning};
 use super::column::{ROWS, plain};
-use super::{Field, MediaColumn};
+use super::{Field, MediaColumn, listed};
 
 /// Maximum number of frames that common models read of a video, unless they read 2 per second.
 const SAMPLED_FRAMES: f64 = 64.0;
@@ -78,6 +79,33 @@ fn raw_frames(column: &MediaColumn, rates: &str, head: &[&Row<'_>]) -> Option<St
         "{} may count the frames of the video files, {reason}. Models read 8 to 64 frames of a clip, or 2 per second; the numbers here are used without sampling.",
         column.name
     ))
+}
+
+/// Returns the columns of a file with media whose text is not read: those that can be the text of a sample, and those
+/// that may be names or descriptions.
+pub(in super::super) fn unread_text<'p>(profiles: &'p [Profile], head: &[&Row<'_>]) -> (Vec<&'p str>, Vec<&'p str>) {
+    let is_file = |index: usize, name: &str| {
+        let media = [listed::Medium::Image, listed::Medium::Video, listed::Medium::Sound];
+        head.iter().take(ROWS).any(|row| media.iter().any(|medium| listed::holds_file(row.value(index, name), *medium)))
+    };
+    let is_text = |meaning: Meaning| {
+        matches!(
+            meaning,
+            Meaning::Unknown | Meaning::Chat | Meaning::Text | Meaning::PromptText | Meaning::CompletionText
+        )
+    };
+    let texts = profiles.iter().enumerate().filter(|(index, profile)| {
+        is_text(profile.meaning) && !profile.has_paths && !head.is_empty() && !is_file(*index, &profile.name)
+    });
+    let (mut long, mut short) = (Vec::new(), Vec::new());
+    for (_, profile) in texts {
+        if profile.is_textual() && (profile.has_text || profile.has_prose) {
+            long.push(profile.name.as_str());
+        } else if profile.has_text || profile.kind == Kind::Text {
+            short.push(profile.name.as_str());
+        }
+    }
+    (long, short)
 }
 
 /// Words in names of sizes and durations.

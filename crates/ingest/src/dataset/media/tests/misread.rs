@@ -1,6 +1,6 @@
 //! Rows whose media had another meaning than the reading.
 
-use super::super::super::Options;
+use super::super::super::{ImportError, Options};
 use super::*;
 
 /// A text of 39 characters, which is 10 tokens.
@@ -66,6 +66,31 @@ fn a_video_without_frames_is_no_image() {
     assert!(warnings(&both, Preprocessing::InternVl).contains("The videos of video are not counted"));
     let without_rule = import(lines(&format!("\"video_path\": \"a.mp4\", {size}")).as_bytes(), None).unwrap().report;
     assert!(without_rule.warnings.join("\n").contains("Add it as num_frames"), "{:?}", without_rule.warnings);
+}
+
+/// A text is asked for with a rule, as it is without one.
+#[test]
+fn text_of_unknown_name_is_asked_for() {
+    let text = "red shoe with laces on a white table in the sun";
+    let csv = format!("image,width,height,description\na.jpg,448,448,{text}\nb.jpg,448,448,{text}\n");
+    let two = format!(
+        "{{\"image\": \"a.jpg\", \"width\": 448, \"height\": 448, \"ocr\": \"{text}\", \"alt\": \"{text}\"}}\n"
+    );
+    for file in [csv.as_str(), &two.repeat(3)] {
+        let by_rule = import_by(file.as_bytes(), None, Preprocessing::InternVl);
+        assert!(matches!(&by_rule, Err(ImportError::Unclear { .. })), "{by_rule:?}");
+        assert!(matches!(import(file.as_bytes(), None), Err(ImportError::Unclear { .. })));
+    }
+    let chosen = import_by(csv.as_bytes(), Some("description"), Preprocessing::InternVl).unwrap();
+    assert!(matches!(chosen.dataset, Dataset::Rows { text_tokens, .. } if text_tokens == [12, 12]));
+    // Names of files and short words are no text of a sample.
+    let short = "image,width,height,camera\na.jpg,448,448,left\nb.jpg,448,448,right\n";
+    assert!(
+        warnings(short, Preprocessing::InternVl)
+            .contains("No text is counted. Choose a column if training reads it: camera.")
+    );
+    let none = "file_name,width,height\na.jpg,448,448\nb.jpg,448,448\n";
+    assert_eq!(warnings(none, Preprocessing::InternVl), "");
 }
 
 /// The size of the image is read, not the size of a box in it, in any order.
