@@ -187,8 +187,12 @@ pub fn import(bytes: &[u8], options: &Options<'_>) -> Result<Imported, ImportErr
         (Err(_), Ok(plain)) if plain.report.media.is_none() => plain,
         (Err(error), _) => return Err(error),
     };
-    let advice = "Rows hold no sizes of images, no frames and no seconds of sound: there is nothing to preprocess, and lengths count as they are";
-    plain.report.media = Some(MediaReport { advice: Some(advice.to_owned()), ..MediaReport::default() });
+    let hint = media::hint(&plain.report.candidates).map(|hint| format!(". {hint}")).unwrap_or_default();
+    let advice = format!(
+        "Rows hold no sizes of images, no frames and no seconds of sound under known names: there is nothing to preprocess, and lengths \
+         count as they are{hint}"
+    );
+    plain.report.media = Some(MediaReport { advice: Some(advice), ..MediaReport::default() });
     Ok(plain)
 }
 

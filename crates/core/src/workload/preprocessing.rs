@@ -100,6 +100,14 @@ impl Preprocessing {
         }
     }
 
+    /// Returns the maximum duration of a clip in seconds; longer clips are truncated. `None` if the rule reads no audio.
+    pub const fn max_clip_s(self) -> Option<f64> {
+        match self {
+            Self::LlavaOneVision | Self::InternVl | Self::QwenVl => None,
+            Self::Qwen2Audio => Some(sound::CLIP_S),
+        }
+    }
+
     /// Returns the input sizes for encoder and backbone. Unsupported modalities are ignored, as are
     /// images and frames with zero pixels.
     pub fn shape(self, media: &Media) -> InputShape {

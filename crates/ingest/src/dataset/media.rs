@@ -1,14 +1,20 @@
 //! Media in rows: image sizes, video frames and audio seconds, and their conversion by a
 //! preprocessing rule.
 
+mod column;
+mod doubts;
 pub(super) mod listed;
 
 use planner::workload::preprocessing::{ImageSize, Media, Preprocessing};
 use planner::workload::{Modality, ShapedItems};
 
-use super::number::{self, Number};
-use super::profile::Profile;
+use super::number;
+use super::rows::ReadMedia;
 use super::value::{List, Value};
+
+pub(super) use column::{Field, MediaColumn, check, columns};
+pub(super) use doubts::{doubts, hint, unread_text};
+use listed::Medium;
 
 /// Maximum number of images in a row, and of clips in a row.
 pub const MAX_ROW_ITEMS: usize = 10_000;
@@ -36,104 +42,6 @@ pub struct MediaReport {
     pub unread_clips: u64,
     /// Suggested rule, or the reason why the chosen rule has no effect.
     pub advice: Option<String>,
-}
-
-/// Media property in a column.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Field {
-    /// Image sizes, or image count.
-    Images,
-    /// Width of all images, or a list with one width per image.
-    Width,
-    Height,
-    Frames,
-    /// Both edges of the frames.
-    Frame,
-    FrameWidth,
-    FrameHeight,
-    /// Seconds of one or several audio clips.
-    Clips,
-}
-
-impl Field {
-    /// Returns the field for a name. Case, spaces, dots and hyphens are ignored.
-    pub(super) fn from_name(name: &str) -> Option<Self> {
-        let plain = |byte: u8| match byte {
-            b' ' | b'-' | b'.' => b'_',
-            other => other.to_ascii_lowercase(),
-        };
-        let name = name.trim();
-        let is_name = |known: &str| name.len() == known.len() && name.bytes().map(plain).eq(known.bytes());
-        NAMES.iter().find(|(known, _)| is_name(known)).map(|(_, field)| *field)
-    }
-}
-
-/// Names of media columns and keys.
-const NAMES: [(&str, Field); 29] = [
-    ("images", Field::Images),
-    ("image_sizes", Field::Images),
-    ("num_images", Field::Images),
-    ("image_count", Field::Images),
-    ("n_images", Field::Images),
-    ("img_count", Field::Images),
-    ("image_width", Field::Width),
-    ("img_width", Field::Width),
-    ("width", Field::Width),
-    ("width_list", Field::Width),
-    ("widths", Field::Width),
-    ("height_list", Field::Height),
-    ("heights", Field::Height),
-    ("image_height", Field::Height),
-    ("img_height", Field::Height),
-    ("height", Field::Height),
-    ("frames", Field::Frames),
-    ("num_frames", Field::Frames),
-    ("n_frames", Field::Frames),
-    ("frame_count", Field::Frames),
-    ("frame", Field::Frame),
-    ("frame_size", Field::Frame),
-    ("frame_width", Field::FrameWidth),
-    ("frame_height", Field::FrameHeight),
-    ("audio_s", Field::Clips),
-    ("clips_s", Field::Clips),
-    ("clip_s", Field::Clips),
-    ("audio_seconds", Field::Clips),
-    ("audio_duration_s", Field::Clips),
-];
-
-/// Names of durations. They denote audio if a column names an audio file.
-const DURATIONS: [&str; 4] = ["duration", "duration_s", "seconds", "audio_duration"];
-const SOUND: [&str; 5] = ["audio", "audio_filepath", "audio_path", "audio_file", "wav"];
-
-/// Returns the media columns of a file with index and name. An image count alone is not a media
-/// column.
-pub(super) fn columns(profiles: &[Profile]) -> Vec<(Field, usize, String)> {
-    let is = |profile: &Profile, names: &[&str]| names.iter().any(|name| profile.name.eq_ignore_ascii_case(name));
-    let has_sound = profiles.iter().any(|profile| profile.has_values && is(profile, &SOUND));
-    let field = |profile: &Profile| {
-        let as_clip = has_sound && profile.kind == super::Kind::Number && is(profile, &DURATIONS);
-        Field::from_name(&profile.name).or(as_clip.then_some(Field::Clips))
-    };
-    let found = profiles.iter().enumerate().filter(|(_, profile)| profile.has_values);
-    let found: Vec<_> =
-        found.filter_map(|(index, profile)| Some((field(profile)?, index, profile.name.clone()))).collect();
-    let is_media_column =
-        |(field, index, _): &(Field, usize, String)| *field != Field::Images || profiles[*index].has_sizes;
-    if found.iter().any(is_media_column) { found } else { Vec::new() }
-}
-
-/// Returns a warning that frame counts refer to the raw file, not to the frames that a model reads.
-pub(super) fn raw_frames(profiles: &[Profile]) -> Option<String> {
-    let frames =
-        profiles.iter().find(|profile| profile.has_values && Field::from_name(&profile.name) == Some(Field::Frames))?;
-    let rate = ["fps", "duration", "frame_rate", "video_duration"];
-    let rate_column = profiles
-        .iter()
-        .find(|profile| profile.has_values && rate.iter().any(|name| profile.name.eq_ignore_ascii_case(name)))?;
-    Some(format!(
-        "{} may count the frames of the video files, because {} is given too. Models read 8 to 64 frames of a clip, or 2 per second; the numbers here are used without sampling.",
-        frames.name, rate_column.name
-    ))
 }
 
 /// An element in a media list.
@@ -189,96 +97,136 @@ fn entry(value: &Value<'_>) -> Entry {
 pub(super) struct RowMedia {
     /// Number of images without size.
     counted: u32,
+    /// Number of image files under a known name.
+    pictures: u32,
+    /// True if a column of any files has an image in this row.
+    has_image_file: bool,
+    /// True if the row names a video, its duration or its frame rate.
+    has_video: bool,
     images: Vec<ImageSize>,
     /// Image edges in two lists of equal length.
     widths: Vec<u32>,
     heights: Vec<u32>,
-    width: Option<u32>,
-    height: Option<u32>,
-    frames: u32,
+    /// Edge, and preference of its column.
+    width: Option<(usize, u32)>,
+    height: Option<(usize, u32)>,
+    frames: Option<u32>,
     frame_width: Option<u32>,
     frame_height: Option<u32>,
     clips_s: Vec<f64>,
 }
 
 impl RowMedia {
-    /// Adds a value or a list.
-    pub(super) fn value(&mut self, field: Field, value: &Value<'_>) -> Result<(), String> {
+    /// Adds a value or a list. Of several columns for one field, the first one with a value counts.
+    pub(super) fn value(&mut self, column: &MediaColumn, value: &Value<'_>) -> Result<(), String> {
+        let field = column.field;
+        if !field.is_property() {
+            self.see(field, value);
+            return Ok(());
+        }
         match value {
-            Value::List(list) => self.list(field, &Entries::new(list)),
+            Value::List(list) => self.list(column, &Entries::new(list)),
             Value::Object(_) => match entry(value) {
                 Entry::Size(width, height) => {
-                    self.list(field, &Entries { count: 1, first: vec![Entry::Size(width, height)] })
+                    self.list(column, &Entries { count: 1, first: vec![Entry::Size(width, height)] })
                 }
                 _ => Err("an object is not a number".to_owned()),
             },
             // The path of an image.
             Value::Text(text) if field == Field::Images && number::read(text).is_none() => {
-                self.counted = listed::count(text);
+                self.counted = if self.counted == 0 { listed::count(text) } else { self.counted };
                 Ok(())
             }
-            other => self.single(field, other),
+            _ if self.has(field) => Ok(()),
+            other => column.number(other)?.map_or(Ok(()), |number| self.single(column, number)),
         }
     }
 
-    fn single(&mut self, field: Field, value: &Value<'_>) -> Result<(), String> {
-        let number = match value {
-            Value::Missing => return Ok(()),
-            Value::Number(number) => *number,
-            Value::Text(text) if text.trim().is_empty() => return Ok(()),
-            Value::Text(text) => {
-                number::read(text).ok_or_else(|| format!("{:?} is not a number", value.display_text()))?
-            }
-            Value::Boolean(_) => return Err("true or false is not a number".to_owned()),
-            Value::Other(description) => return Err(format!("{description} is not a number")),
-            Value::List(_) | Value::Object(_) => return Err("a list is not a number".to_owned()),
-        };
-        let value = Number::value(number);
+    /// Returns whether a preferred column has given the number of a field.
+    const fn has(&self, field: Field) -> bool {
         match field {
+            Field::Images => self.counted > 0,
+            Field::Width => self.width.is_some(),
+            Field::Height => self.height.is_some(),
+            Field::Frames => self.frames.is_some(),
+            Field::FrameWidth => self.frame_width.is_some(),
+            Field::FrameHeight => self.frame_height.is_some(),
+            Field::Clips => !self.clips_s.is_empty(),
+            Field::Frame | Field::Picture | Field::Video | Field::File | Field::Rate => false,
+        }
+    }
+
+    /// Notes which media a row names.
+    fn see(&mut self, field: Field, value: &Value<'_>) {
+        match field {
+            _ if !column::is_present(value) => {}
+            Field::Picture => self.pictures = self.pictures.max(listed::images(value, false)),
+            Field::File => {
+                self.has_image_file |= listed::holds_file(value, Medium::Image);
+                self.has_video |= listed::holds_file(value, Medium::Video);
+            }
+            _ => self.has_video = true,
+        }
+    }
+
+    fn single(&mut self, column: &MediaColumn, value: f64) -> Result<(), String> {
+        match column.field {
             Field::Images => self.counted = count(value, MAX_ROW_ITEMS as u32, "images")?,
-            Field::Width => self.width = Some(edge(value)?),
-            Field::Height => self.height = Some(edge(value)?),
-            Field::Frames => self.frames = count(value, MAX_ROW_FRAMES, "frames")?,
+            Field::Width => self.width = Some((column.rank, edge(value)?)),
+            Field::Height => self.height = Some((column.rank, edge(value)?)),
+            Field::Frames => self.frames = Some(count(value, MAX_ROW_FRAMES, "frames")?),
             Field::FrameWidth => self.frame_width = Some(edge(value)?),
             Field::FrameHeight => self.frame_height = Some(edge(value)?),
             Field::Frame => return Err(format!("the size of a frame is width and height, not {value}")),
             Field::Clips => self.clips_s.push(seconds(value)?),
+            Field::Picture | Field::Video | Field::File | Field::Rate => {}
         }
         Ok(())
     }
 
-    pub(super) fn list(&mut self, field: Field, entries: &Entries) -> Result<(), String> {
-        match field {
+    fn list(&mut self, column: &MediaColumn, entries: &Entries) -> Result<(), String> {
+        match column.field {
             Field::Frame => match entries.first.as_slice() {
                 &[Entry::Number(width), Entry::Number(height)] | &[Entry::Size(width, height)] => {
                     let size = size(width, height)?;
-                    (self.frame_width, self.frame_height) = (Some(size.width), Some(size.height));
+                    self.frame_width.get_or_insert(size.width);
+                    self.frame_height.get_or_insert(size.height);
                 }
                 _ => return Err("the size of a frame is width and height".to_owned()),
             },
             Field::Images | Field::Clips if entries.count > MAX_ROW_ITEMS => {
-                let noun = if field == Field::Clips { "clips" } else { "images" };
+                let noun = if column.field == Field::Clips { "clips" } else { "images" };
                 return Err(format!("{} {noun} are more than {MAX_ROW_ITEMS}", entries.count));
             }
             Field::Images if entries.has_sizes() => {
-                for (index, entry) in entries.first.iter().enumerate() {
-                    let Entry::Size(width, height) = *entry else {
-                        return Err(format!("image {} has no size", index + 1));
-                    };
-                    self.images.push(size(width, height).map_err(|why| format!("image {}: {why}", index + 1))?);
+                let sizes = entries.first.iter().enumerate().map(|(index, entry)| match *entry {
+                    Entry::Size(width, height) => {
+                        size(width, height).map_err(|why| format!("image {}: {why}", index + 1))
+                    }
+                    _ => Err(format!("image {} has no size", index + 1)),
+                });
+                let sizes = sizes.collect::<Result<Vec<ImageSize>, String>>()?;
+                if self.images.is_empty() {
+                    self.images = sizes;
                 }
             }
+            Field::Images if self.counted > 0 => {}
             Field::Images => self.counted = entries.count as u32,
+            Field::Clips if !self.clips_s.is_empty() => {}
             Field::Clips => {
                 for (index, entry) in entries.first.iter().enumerate() {
                     let Entry::Number(value) = *entry else {
                         return Err(format!("clip {} is no number of seconds", index + 1));
                     };
-                    self.clips_s.push(seconds(value).map_err(|why| format!("clip {}: {why}", index + 1))?);
+                    let clip = seconds(column.scaled(value)).map_err(|why| format!("clip {}: {why}", index + 1))?;
+                    self.clips_s.push(clip);
                 }
             }
             Field::Width | Field::Height if entries.count <= MAX_ROW_ITEMS => {
-                let list = if field == Field::Width { &mut self.widths } else { &mut self.heights };
+                let list = if column.field == Field::Width { &mut self.widths } else { &mut self.heights };
+                if !list.is_empty() {
+                    return Ok(());
+                }
                 for (index, entry) in entries.first.iter().enumerate() {
                     let Entry::Number(value) = *entry else { return Err(format!("image {} has no size", index + 1)) };
                     list.push(edge(value).map_err(|why| format!("image {}: {why}", index + 1))?);
@@ -287,6 +235,7 @@ impl RowMedia {
             Field::Width | Field::Height | Field::Frames | Field::FrameWidth | Field::FrameHeight => {
                 return Err("a list is not a number".to_owned());
             }
+            Field::Picture | Field::Video | Field::File | Field::Rate => {}
         }
         Ok(())
     }
@@ -294,38 +243,68 @@ impl RowMedia {
     /// Returns the row's media without text, and a repair message.
     ///
     /// A width and a height apply to all images without a listed size. If no image count is given,
-    /// they apply to one image. If the row has frames without a size, they apply to the frames.
-    pub(super) fn finish(self) -> Result<(Media, Option<&'static str>), String> {
-        let Self { counted, mut images, widths, heights, width, height, frames, frame_width, frame_height, clips_s } =
-            self;
-        let both = |width: Option<u32>, height: Option<u32>, subject: &str| match (width, height) {
-            (Some(width), Some(height)) => Ok(Some(ImageSize { width, height })),
-            (None, None) => Ok(None),
-            (Some(_), None) => Err(format!("{subject} has a width and no height")),
-            (None, Some(_)) => Err(format!("{subject} has a height and no width")),
+    /// they apply to one image. If the row has frames without a size, they apply to the frames. A rule for sound needs
+    /// no sizes: images and frames are only counted.
+    pub(super) fn finish(self, modality: Modality) -> ReadMedia {
+        let needs_sizes = modality == Modality::Images;
+        let frames = self.frames.unwrap_or(0);
+        let image_size = pair(self.width, self.height)?;
+        if self.widths.len() != self.heights.len() {
+            return Err(format!("{} widths and {} heights of images", self.widths.len(), self.heights.len()));
+        }
+        let mut images = self.images;
+        if images.is_empty() {
+            images =
+                self.widths.iter().zip(&self.heights).map(|(&width, &height)| ImageSize { width, height }).collect();
+        }
+        // A preview image of a video is none of its frames.
+        let counted = if self.counted == 0 && frames == 0 { self.pictures } else { self.counted };
+        if counted as usize > MAX_ROW_ITEMS {
+            return Err(format!("{counted} images are more than {MAX_ROW_ITEMS}"));
+        }
+        if !images.is_empty() && counted as usize > images.len() {
+            return Err(format!("{counted} images and the sizes of only {}", images.len()));
+        }
+        let has_images = counted > 0 || !images.is_empty() || self.has_image_file;
+        let is_video = self.has_video && frames == 0 && !has_images;
+        if is_video && needs_sizes {
+            return Err(VIDEO.to_owned());
+        }
+        let framed = match (self.frame_width, self.frame_height) {
+            (Some(width), Some(height)) => Some(ImageSize { width, height }),
+            (None, None) => None,
+            (Some(_), None) => return Err("a frame has a width and no height".to_owned()),
+            (None, Some(_)) => return Err("a frame has a height and no width".to_owned()),
         };
-        if widths.len() != heights.len() {
-            return Err(format!("{} widths and {} heights of images", widths.len(), heights.len()));
-        }
-        if !widths.is_empty() && images.is_empty() {
-            images = widths.iter().zip(&heights).map(|(&width, &height)| ImageSize { width, height }).collect();
-        }
-        let image_size = both(width, height, "an image")?;
-        let framed = both(frame_width, frame_height, "a frame")?;
         let mut frame = framed;
-        match (image_size, counted) {
+        match (image_size.filter(|_| !is_video), counted) {
             (Some(size), 0) if frames > 0 && frame.is_none() && images.is_empty() => frame = Some(size),
             (Some(size), count) if images.is_empty() => images = vec![size; count.max(1) as usize],
-            (None, 1..) if images.is_empty() => return Err(format!("{counted} images without sizes")),
+            (None, 1..) if images.is_empty() && needs_sizes => return Err(format!("{counted} images without sizes")),
+            (None, 1..) if images.is_empty() => images = vec![ImageSize { width: 0, height: 0 }; counted as usize],
             _ => {}
         }
-        if frames > 0 && frame.is_none() {
+        if frames > 0 && frame.is_none() && needs_sizes {
             return Err(format!("{frames} frames without the size of a frame"));
         }
         let repaired =
             (frames == 0 && framed.is_some()).then_some("the size of a frame without frames, read as no video");
         let frame = frame.filter(|_| frames > 0);
-        Ok((Media { text_tokens: 0, images, frames, frame, clips_s }, repaired))
+        Ok((Media { text_tokens: 0, images, frames, frame, clips_s: self.clips_s }, repaired))
+    }
+}
+
+/// Reason for a row whose width and height are those of a video.
+const VIDEO: &str = "a video without the number of its frames that the model reads; add it as num_frames";
+
+/// Returns the size of an image from two columns of the same name.
+fn pair(width: Option<(usize, u32)>, height: Option<(usize, u32)>) -> Result<Option<ImageSize>, String> {
+    match (width, height) {
+        (Some((rank, width)), Some((other, height))) if rank == other => Ok(Some(ImageSize { width, height })),
+        (None, None) => Ok(None),
+        (Some((rank, _)), Some((other, _))) if rank > other => Err("an image has a height and no width".to_owned()),
+        (Some(_), _) => Err("an image has a width and no height".to_owned()),
+        (None, Some(_)) => Err("an image has a height and no width".to_owned()),
     }
 }
 
@@ -354,7 +333,8 @@ fn seconds(value: f64) -> Result<f64, String> {
     if (0.0..=MAX_CLIP_S).contains(&value) {
         return Ok(value);
     }
-    Err(format!("{value} is not from 0 to {MAX_CLIP_S} s"))
+    let unit = if value > MAX_CLIP_S { "; milliseconds have the name audio_ms" } else { "" };
+    Err(format!("{value} is not from 0 to {MAX_CLIP_S} s{unit}"))
 }
 
 /// Columns of rows that a rule converts.
@@ -362,6 +342,9 @@ fn seconds(value: f64) -> Result<f64, String> {
 pub(super) struct Shaping {
     pub(super) columns: ShapedItems,
     pub(super) report: MediaReport,
+    /// Audio clips, and those that the rule reads only in part.
+    clips: u64,
+    cut_clips: u64,
 }
 
 impl Shaping {
@@ -369,6 +352,8 @@ impl Shaping {
         Self {
             columns: ShapedItems::new(rule),
             report: MediaReport { preprocessing: Some(rule), ..MediaReport::default() },
+            clips: 0,
+            cut_clips: 0,
         }
     }
 
@@ -383,6 +368,9 @@ impl Shaping {
         match rule.modality() {
             Modality::Images => self.report.unread_clips += media.clips_s.len() as u64,
             Modality::Clips => {
+                let max_s = rule.max_clip_s().unwrap_or(f64::INFINITY);
+                self.clips += media.clips_s.len() as u64;
+                self.cut_clips += media.clips_s.iter().filter(|&&seconds| seconds > max_s).count() as u64;
                 self.report.unread_images += media.images.len() as u64;
                 self.report.unread_frames += u64::from(media.frames);
             }
@@ -390,6 +378,18 @@ impl Shaping {
         self.report.without_items += u64::from(shape.batch() == 0);
         self.columns.push(&shape, media.text_tokens);
         Ok(shape.batch())
+    }
+
+    /// Returns the warning for clips that are longer than the rule reads.
+    pub(super) fn cut(&self) -> Option<String> {
+        let rule = self.columns.preprocessing;
+        let max_s = rule.max_clip_s().filter(|_| self.cut_clips > 0)?;
+        Some(format!(
+            "{} of {} audio clips are longer than the {max_s} s that {} reads. The rest of them is not counted.",
+            self.cut_clips,
+            self.clips,
+            rule.id()
+        ))
     }
 }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use super::candidate;
 use super::choice::{self, Length, Sample, Selection};
-use super::media::{self, Field, RowMedia};
+use super::media::{self, Field, MediaColumn, RowMedia};
 use super::number::Number;
 use super::profile::{Column, Profile};
 use super::rows::{Rows, Samples};
@@ -55,8 +55,10 @@ pub(super) struct Reader<'o> {
 struct Decision {
     /// `None` if the rows contain media and no text.
     selection: Option<Selection>,
-    /// Columns with media properties, by index and name.
-    media: Vec<(Field, usize, String)>,
+    /// Columns with media properties; empty without a rule.
+    media: Vec<MediaColumn>,
+    /// Warnings about media.
+    warnings: Vec<String>,
     source: String,
     candidates: Vec<super::Candidate>,
 }
@@ -184,7 +186,7 @@ impl<'o> Reader<'o> {
     fn reads(&self, column: usize) -> bool {
         self.decision.as_ref().is_some_and(|decision| {
             decision.selection.as_ref().is_some_and(|selection| selection.reads(column))
-                || decision.media.iter().any(|(_, index, _)| *index == column)
+                || decision.media.iter().any(|media| media.index == column)
         })
     }
 
@@ -212,10 +214,11 @@ impl<'o> Reader<'o> {
         self.decide()?;
         let settled = std::mem::take(&mut self.aside).settle()?;
         settled.samples.into_iter().try_for_each(|sample| self.add(sample))?;
-        let Some(Decision { selection, source, candidates, .. }) = self.decision else {
+        let Some(Decision { selection, source, candidates, warnings: doubts, .. }) = self.decision else {
             return Err(ImportError::NoNumbers { format });
         };
         let mut warnings = selection.map(|selection| selection.warnings).unwrap_or_default();
+        warnings.extend(doubts);
         warnings.extend(settled.warnings);
         if self.left_out > 0 {
             warnings.push(format!(
@@ -258,27 +261,33 @@ impl<'o> Reader<'o> {
             .map(|(index, column)| Profile::new(column, head.iter().map(|(_, row)| row.value(index, &column.name))))
             .collect();
         let rows: Vec<&Row<'_>> = head.iter().map(|(_, row)| row).collect();
-        let media: Vec<(Field, usize, String)> = media::columns(&profiles);
-        let tells = media.iter().filter(|(field, index, _)| {
-            let profile = &profiles[*index];
-            profile.has_values && (*field != Field::Images || profile.has_sizes || media.len() > 1)
-        });
-        let has_media = media.iter().any(|(field, index, _)| *field != Field::Images || profiles[*index].has_sizes);
-        if has_media {
-            for (_, _, name) in tells {
-                self.rows.saw_media(name);
+        let mut media = media::columns(&profiles, &rows);
+        let mut warnings = media::doubts(&media, &rows, self.options.preprocessing);
+        for column in &media {
+            let is_sized = column.field != Field::Images || profiles[column.index].has_sizes || media.len() > 1;
+            if column.field.is_property() && is_sized {
+                self.rows.saw_media(&column.name);
             }
         }
-        let with_rule = self.rows.has_rule() && has_media;
+        let with_rule = self.rows.has_rule() && !media.is_empty();
         let selection = if !self.has_names && self.options.column.is_none() && profiles.len() == 1 {
             choice::unnamed(&profiles[0], &rows, self.options)
         } else {
             Selection::new(&profiles, &rows, self.options)
         };
+        let (long, short) = media::unread_text(&profiles, &rows);
         let selection = match selection {
             Ok(selection) => Some(selection),
-            // Rows with media may have no text.
-            Err(ImportError::Unclear { .. }) if with_rule && !profiles.iter().any(is_length) => None,
+            // Rows with media may have no text. A text must not be left out without a question.
+            Err(ImportError::Unclear { .. }) if with_rule && !profiles.iter().any(is_length) && long.is_empty() => {
+                if !short.is_empty() {
+                    warnings.push(format!(
+                        "No text is counted. Choose a column if training reads it: {}.",
+                        short.join(", ")
+                    ));
+                }
+                None
+            }
             Err(ImportError::Unclear { candidates: noted }) => {
                 let mut candidates = candidate::candidates(&profiles, &rows, self.options, &[]);
                 for noted_candidate in noted {
@@ -292,12 +301,6 @@ impl<'o> Reader<'o> {
             }
             Err(error) => return Err(error),
         };
-        let mut selection = selection;
-        if let Some(selection) = &mut selection
-            && with_rule
-        {
-            selection.warnings.extend(media::raw_frames(&profiles));
-        }
         let parts = selection.as_ref().map_or(&[][..], |selection| &selection.parts);
         let candidates = candidate::candidates(&profiles, &rows, self.options, parts);
         let source = match &selection {
@@ -308,7 +311,13 @@ impl<'o> Reader<'o> {
             }
             Some(selection) => selection.source(self.noun, self.options.tokenizer.is_some()),
         };
-        Ok(Decision { selection, media: if with_rule { media } else { Vec::new() }, source, candidates })
+        if with_rule {
+            media::check(&media, &rows)?;
+            media.sort_by_key(|column| column.rank);
+        } else {
+            media.clear();
+        }
+        Ok(Decision { selection, media, warnings, source, candidates })
     }
 
     fn take(&mut self, location: Location, mut row: Row<'_>) -> Result<(), ImportError> {
@@ -332,15 +341,15 @@ impl<'o> Reader<'o> {
         let Some(decision) = &self.decision else { return Ok(()) };
         let meter = Meter::new(self.options);
         let sample = decision.selection.as_ref().map(|selection| selection.sample(row, &meter));
-        if !decision.media.is_empty() {
+        if let Some(rule) = self.options.preprocessing.filter(|_| !decision.media.is_empty()) {
             let mut row_media = RowMedia::default();
-            let read = decision.media.iter().try_for_each(|(field, index, name)| {
-                row_media.value(*field, row.value(*index, name)).map_err(|why| match row {
-                    Row::Object(_) => format!("{name}: {why}"),
+            let read = decision.media.iter().try_for_each(|column| {
+                row_media.value(column, row.value(column.index, &column.name)).map_err(|why| match row {
+                    Row::Object(_) => format!("{}: {why}", column.name),
                     _ => why,
                 })
             });
-            let media = read.and_then(|()| row_media.finish());
+            let media = read.and_then(|()| row_media.finish(rule.modality()));
             return self.rows.add_with_media(location, sample.map(|sample| sample.length), media);
         }
         let Some(Sample { length, images }) = sample else { return Ok(()) };

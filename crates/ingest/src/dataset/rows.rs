@@ -269,6 +269,7 @@ impl Rows {
                 _ => ImportError::MostlyUnreadable { skipped, rows, first },
             });
         }
+        warnings.extend(shaping.as_ref().and_then(Shaping::cut));
         let parsed = read - report.repaired;
         let mut report = Report { format: format.to_owned(), source, candidates, parsed, warnings, ..report };
         if let Some(weights) = weights {
@@ -279,7 +280,7 @@ impl Rows {
             return histogram::weighted(weights, report);
         }
         let (shaped, media) = match shaping {
-            Some(Shaping { columns, report }) if !media.is_empty() => {
+            Some(Shaping { columns, report, .. }) if !media.is_empty() => {
                 (Some(columns), Some(MediaReport { columns: media, ..report }))
             }
             None if !media.is_empty() => {

@@ -3,7 +3,7 @@
 use super::InputShape;
 
 /// Maximum clip duration in seconds; longer clips are truncated.
-const CLIP_S: f64 = 30.0;
+pub(crate) const CLIP_S: f64 = 30.0;
 /// Sample rate in Hz.
 const SAMPLES_PER_S: f64 = 16_000.0;
 /// Samples per spectrogram frame; a partial frame is counted.

@@ -20,7 +20,7 @@ pub(super) fn sentences(
     head: &[&Row<'_>],
 ) -> Vec<String> {
     // Sizes, frames and durations have separate advice.
-    if !media::columns(profiles).is_empty() {
+    if !media::columns(profiles, head).is_empty() {
         return Vec::new();
     }
     let mut found = Vec::new();
@@ -52,7 +52,7 @@ pub(super) fn sentences(
                      (width, height)."
                 ));
             }
-        } else if is_of(Medium::Clip) {
+        } else if is_of(Medium::Video) || is_of(Medium::Sound) {
             found.push(format!(
                 "The video or sound of {name} is not counted: the file does not hold its frames or its duration."
             ));

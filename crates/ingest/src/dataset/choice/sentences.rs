@@ -1,6 +1,6 @@
 //! Warnings about the assumptions behind a choice.
 
-use super::super::media::{self, listed};
+use super::super::media::{self, Field, listed};
 use super::super::names::{Counted, Side};
 use super::super::profile::Profile;
 use super::super::text;
@@ -100,17 +100,22 @@ pub(super) fn sentences(
         found.extend(totals(profiles, parts));
     }
     // Media sizes, frames and durations have separate advice.
-    let has_sizes = !media::columns(profiles).is_empty();
-    for profile in
-        profiles.iter().filter(|profile| profile.meaning == Meaning::Media && profile.has_values && !has_sizes)
-    {
+    let media = media::columns(profiles, head);
+    let has_clips = media.iter().any(|column| column.field == Field::Clips);
+    let is_advised =
+        |profile: &Profile| !media.is_empty() && (has_clips || !profile.name.to_lowercase().contains("audio"));
+    for profile in profiles.iter().filter(|profile| profile.meaning == Meaning::Media && profile.has_values) {
         let is_file =
             matches!(profile.kind, Kind::Text | Kind::TextList | Kind::Object | Kind::ObjectList | Kind::Binary);
-        if is_file {
-            found.push(format!("{} is not counted: the file does not hold its frames or its duration.", profile.name));
+        if is_file && !is_advised(profile) {
+            found.push(format!(
+                "{} is not counted: no column has its frames or its duration under a known name, such as num_frames with width and height, \
+                 or audio_s.",
+                profile.name
+            ));
         }
     }
-    if !has_sizes {
+    if media.is_empty() {
         found.extend(clips(profiles, parts, head));
     }
     found

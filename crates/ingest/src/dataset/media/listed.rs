@@ -7,15 +7,17 @@ use super::super::value::{Members, Value};
 /// File extensions of images.
 const ENDINGS: [&str; 9] = [".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".heic"];
 
-/// File extensions of videos and sound.
-const CLIPS: [&str; 12] =
-    [".mp4", ".webm", ".mkv", ".avi", ".mov", ".m4v", ".wav", ".mp3", ".flac", ".ogg", ".m4a", ".opus"];
+/// File extensions of videos.
+const VIDEOS: [&str; 6] = [".mp4", ".webm", ".mkv", ".avi", ".mov", ".m4v"];
+/// File extensions of sound.
+const SOUNDS: [&str; 6] = [".wav", ".mp3", ".flac", ".ogg", ".m4a", ".opus"];
+
 /// Kind of media files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) enum Medium {
     Image,
-    /// Video or sound.
-    Clip,
+    Video,
+    Sound,
 }
 
 /// Members of an object that describes one image.
@@ -56,7 +58,7 @@ pub(in super::super) fn images(value: &Value<'_>, only_files: bool) -> u32 {
 /// Returns whether a value names a file of video or sound.
 pub(in super::super) fn has_clips(value: &Value<'_>) -> bool {
     match value {
-        Value::Text(text) => parts(text).any(|name| has_ending(name, &CLIPS)),
+        Value::Text(text) => parts(text).any(|name| has_ending(name, &VIDEOS) || has_ending(name, &SOUNDS)),
         Value::List(list) => list.items.iter().any(has_clips),
         Value::Object(members) => members.iter().any(|(_, value)| has_clips(value)),
         _ => false,
@@ -67,7 +69,11 @@ pub(in super::super) fn has_clips(value: &Value<'_>) -> bool {
 pub(in super::super) fn is_file(name: &str, medium: Medium) -> bool {
     /// Maximum length of an address.
     const LONG: usize = 1000;
-    let endings: &[&str] = if medium == Medium::Image { &ENDINGS } else { &CLIPS };
+    let endings: &[&str] = match medium {
+        Medium::Image => &ENDINGS,
+        Medium::Video => &VIDEOS,
+        Medium::Sound => &SOUNDS,
+    };
     let path = name.trim().split(['?', '#']).next().unwrap_or_default();
     name.len() <= LONG && has_ending(path, endings)
 }
@@ -81,6 +87,14 @@ pub(in super::super) fn is_file_value(value: &Value<'_>, medium: Medium) -> bool
             members.iter().any(|(name, value)| OF_ONE.contains(&&**name) && is_file_value(value, medium))
         }
         _ => false,
+    }
+}
+
+/// Returns whether a value is the name of a media file, or a list with one.
+pub(in super::super) fn holds_file(value: &Value<'_>, medium: Medium) -> bool {
+    match value {
+        Value::List(list) => list.items.iter().any(|item| is_file_value(item, medium)),
+        value => is_file_value(value, medium),
     }
 }
 

@@ -6,6 +6,8 @@ use super::super::Imported;
 use super::super::tests::{import, import_by};
 use super::*;
 
+mod misread;
+
 /// Rows with all supported media fields.
 const LINES: &str = r#"{"text_tokens": 120, "images": [[1344, 896]]}
 {"text_tokens": 5, "frames": 16, "frame": [640, 360]}
