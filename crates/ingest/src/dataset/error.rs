@@ -60,7 +60,11 @@ pub enum ImportError {
         available: Vec<String>,
     },
     /// No column name denotes a length. The user must choose a candidate.
-    #[error("it is not clear which column holds the lengths; choose one of: {}{}", names(candidates), histogram(candidates))]
+    #[error(
+        "it is not clear which column holds the lengths; choose one of: {}{}",
+        names(candidates),
+        histogram(candidates)
+    )]
     Unclear { candidates: Vec<Candidate> },
     /// The column values are not lengths.
     #[error("column {column} holds {kind}, which are not lengths; choose another column")]

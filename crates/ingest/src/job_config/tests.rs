@@ -3,6 +3,7 @@ mod command_lines;
 mod commands;
 mod defaults;
 mod families;
+mod fp8;
 mod frameworks;
 mod launchers;
 mod newer_files;

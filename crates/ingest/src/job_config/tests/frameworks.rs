@@ -1,6 +1,6 @@
 //! Job files of nanotron, llm-foundry, `NeMo`, Megatron-Bridge, `MaxText` and Primus.
 
-use planner::training::{AttentionKernel, Fp8Recipe, GradientFormat, MomentFormat, RecomputedModule};
+use planner::training::{AttentionKernel, GradientFormat, MomentFormat, RecomputedModule};
 
 use super::*;
 
@@ -208,26 +208,6 @@ fn verl_trains_its_actor() {
     assert!(job.unknown.contains(&"other.api_key".to_owned()) && !format!("{job:?}").contains("hunter2"));
     let wrong = overrides.replace("ppo_mini_batch_size=256", "ppo_mini_batch_size=5");
     assert!(error(&wrong).contains("ppo_mini_batch_size: 25 is no multiple of 8 x 8"), "{}", error(&wrong));
-}
-
-/// The actor of verl with Megatron-Core has fields of its fp8.
-#[test]
-fn verl_overrides_state_fp8_of_megatron() {
-    let section = "+actor_rollout_ref.actor.megatron.override_transformer_config";
-    let job = |fields: &str| {
-        config(&format!(
-            "python3 -m verl.trainer.main_ppo data.train_batch_size=128 actor_rollout_ref.model.path=Qwen/Qwen3-8B \
-             actor_rollout_ref.actor.strategy=megatron actor_rollout_ref.actor.ppo_mini_batch_size=32 \
-             actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=1 trainer.n_gpus_per_node=8 trainer.nnodes=1 {fields}\n"
-        ))
-    };
-    let of = |job: &JobConfig| {
-        let training = &job.scenario.training;
-        (training.precision, training.fp8_recipe, job.unknown.clone())
-    };
-    let hybrid = job(&format!("{section}.fp8=hybrid {section}.fp8_recipe=blockwise"));
-    assert_eq!(of(&hybrid), (Precision::Fp8, Some(Fp8Recipe::Blockwise), Vec::new()));
-    assert_eq!(of(&job(&format!("{section}.fp8=False"))), (Precision::Bf16, None, Vec::new()));
 }
 
 #[test]

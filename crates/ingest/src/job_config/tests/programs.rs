@@ -1,7 +1,5 @@
 //! Tests of command lines of programs with a job file: torchtune, litgpt, MaxText, Megatron-Bridge, NeMo, llm-foundry.
 
-use planner::training::Fp8Recipe;
-
 use super::*;
 
 fn says(sentences: &[String], text: &str) -> bool {
@@ -31,22 +29,6 @@ fn commands_of_torchtune_replace_values_of_the_file() {
     assert!(job.unknown.is_empty(), "{:?}", job.unknown);
     let message = error(&command);
     assert!(message.contains("the command names the job file my.yaml, which is not given"), "{message}");
-}
-
-/// torchtune gathers weights in fp8 only without a named recipe.
-#[test]
-fn fp8_of_torchtune_has_a_recipe() {
-    let of = |lines: &str| {
-        let job = config(&format!("{TUNE}dtype: bf16\n{lines}"));
-        assert!(job.unknown.is_empty(), "{:?}", job.unknown);
-        let training = &job.scenario.training;
-        (training.precision, training.fp8_recipe, training.fp8_weights)
-    };
-    let on = "enable_fp8_training: true\n";
-    // Scales per tensor are usual with FSDP.
-    assert_eq!(of(on), (Precision::Fp8, None, true));
-    assert_eq!(of(&format!("{on}fp8_recipe_name: rowwise\n")), (Precision::Fp8, Some(Fp8Recipe::Rowwise), false));
-    assert_eq!(of("fp8_recipe_name: rowwise\n"), (Precision::Bf16, None, false));
 }
 
 /// Configurations of torchtune have the model in their name.
