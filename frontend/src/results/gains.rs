@@ -59,7 +59,7 @@ mod tests {
             times(&gain).map(|text| text.replace('\u{202f}', " "))
         };
         assert_eq!(text(10.0, 8.0), ["10.0 s", "8.00 s", "2.00 s (20.0 %)"]);
-        assert_eq!(text(10.0, 10.0)[2], "0 s (0.00 %)");
+        assert_eq!(text(10.0, 10.0)[2], "0 s (0 %)");
         assert_eq!(text(10.0, 10.5)[2], "−500 ms (−5.00 %)");
     }
 }

@@ -184,9 +184,11 @@ fn BestLine<'a>(
     let other = move || {
         let changes = state.changes.with(Loaded::here)?;
         let (other_s, text) = fastest_without_risk(&changes, device_gib)?;
-        (is_at_risk || other_s < seconds).then(|| {
-            let comparison = if other_s < seconds { "faster" } else { "slower" };
-            format!("Fastest without a risk, {comparison} than this plan: {text}.")
+        // The list can contain the same plan.
+        let is_faster = other_s < 0.999 * seconds;
+        (is_at_risk || is_faster).then(|| {
+            let comparison = if is_faster { "faster than this plan" } else { "not faster than this plan" };
+            format!("Fastest without a risk, {comparison}: {text}.")
         })
     };
     let searched = searched_text(&scenario);
