@@ -97,7 +97,9 @@ test("the reasons list decisions and rejected candidates", async () => {
   const { candidates, simulated, pruned, rejected, losers } = answer.provenance.search;
   assert.ok(answer.decisions.length > 0 && losers.length > 0);
   for (const decision of answer.decisions) assert.ok(why.includes(decision), decision);
-  assert.ok(why.includes(`${candidates} layouts: ${simulated} simulated; ${pruned} not simulated, because they cannot be faster; ${rejected} invalid`), why);
+  const counts = [[simulated, "simulated"], [pruned, "not simulated, because they cannot be faster"], [rejected, "invalid or too large for memory"]];
+  const texts = counts.filter(([count]) => count > 0).map(([count, text]) => `${count.toLocaleString("en")} ${text}`);
+  assert.ok(why.includes(`${candidates.toLocaleString("en")} layouts: ${texts.join("; ")}.`), why);
   for (const { reason } of losers.slice(0, 5)) assert.ok(why.includes(reason), reason);
   expectNoFaults(page);
 });
