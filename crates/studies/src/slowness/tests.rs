@@ -193,7 +193,8 @@ fn late_phases_order_the_causes() {
     let network = found.causes[0].clone();
     let reduction = network.phases.iter().find(|shift| shift.phase == Phase::Reduction.name()).unwrap();
     assert!(reduction.seconds > 0.0, "{:?}", network.phases);
-    assert_eq!((reduction.title(8), reduction.title(1)), ("gradient reduction", "all-reduce of the shared embedding"));
+    let title = |replicas| network.phase_title(reduction, replicas);
+    assert_eq!((title(8), title(1)), ("gradient reduction", "all-reduce of the shared embedding"));
     let late = network.explains_s;
     let mut by_computation = found.clone();
     by_computation.rank_by_phases(&[
