@@ -95,10 +95,10 @@ test("a search finds and selects the next slice by name", async () => {
   await page.keyboard.press("Enter");
   // Every tenth round of 50 µs has this kernel, so the second starts 500 µs after the first.
   await waitForSlice("ncclAllReduce", "512 µs", "30,000 ns");
-  // An arrow key selects the next slice that is drawn by itself.
+  // An arrow key selects the next slice that is drawn.
   await canvas().focus();
   for (let press = 0; press < 8; press += 1) await page.keyboard.press("w");
-  await page.getByText("Every slice in view is drawn by itself.").waitFor();
+  await page.getByText("Every slice in view is drawn.").waitFor();
   await page.keyboard.press("ArrowRight");
   await waitForSlice("gemm", "562 µs", "30,000 ns");
   await page.getByTestId("trace-active-time").getByText("Sum of the kernels").waitFor();
