@@ -266,7 +266,10 @@ mod tests {
         assert_eq!(three_digits(-2520.0), "−2,520");
         assert_eq!(plain(&signed_percent(-0.143)), "−14.3 %");
         assert_eq!(plain(&signed_percent(0.0134)), "+1.34 %");
-        assert_eq!((plain(&signed_percent(0.0)), plain(&signed_percent(-0.2))), ("0 %".to_owned(), "−20.0 %".to_owned()));
+        assert_eq!(
+            (plain(&signed_percent(0.0)), plain(&signed_percent(-0.2))),
+            ("0 %".to_owned(), "−20.0 %".to_owned())
+        );
         assert_eq!(nonbreaking_units("mean 8.4 %; largest"), "mean 8.4\u{202f}%; largest");
         assert_eq!(plain(&probability(0.000_2)), "below 0.1 %");
         assert_eq!(plain(&probability(1.0)), "above 99.9 %");
