@@ -16,7 +16,7 @@ use crate::field_errors::FieldErrors;
 
 /// Debounce interval for storing edits. The preview appears earlier.
 const DEBOUNCE: std::time::Duration = std::time::Duration::from_millis(350);
-/// Pause in ms before a server that cannot be reached is asked again.
+/// Pause in ms before the next health check of a server that cannot be reached.
 const ASK_AGAIN_MS: i32 = 5_000;
 /// Pause in ms before a job is created again.
 const PAUSE_MS: i32 = 700;

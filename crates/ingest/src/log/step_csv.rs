@@ -79,7 +79,7 @@ pub(super) fn import(bytes: &[u8], delimiter: u8, limits: &Limits) -> Result<Log
     if header.len() > names.len() {
         reader.report.assume(&format!("columns behind the first {} are not read", limits.values));
     }
-    let columns = Columns::find(&names);
+    let mut columns = Columns::find(&names);
     let mut long = Long::default();
     let mut points = Vec::new();
     let mut record = StringRecord::new();
@@ -99,11 +99,13 @@ pub(super) fn import(bytes: &[u8], delimiter: u8, limits: &Limits) -> Result<Log
         reader.report.lines += 1;
         last_cells.check(&rows, bytes, &mut record, &mut reader.report, location);
         if is_header(record.iter()) {
-            reader.report.problem(repeated_header(&mut names, &record), location);
-            if columns.is_some() != Columns::find(&names).is_some() {
+            reader.report.problem(repeated_header(&mut names, &record, limits), location);
+            let next = Columns::find(&names);
+            if columns.is_some() != next.is_some() {
                 reader.report.problem("a table in another form begins here; it is not read", location);
                 break;
             }
+            columns = next;
             is_below_header = true;
             continue;
         }
@@ -134,8 +136,8 @@ pub(super) fn import(bytes: &[u8], delimiter: u8, limits: &Limits) -> Result<Log
 }
 
 /// Replaces the names of the columns by those of a header between rows. Returns what the header is.
-fn repeated_header(names: &mut Vec<String>, record: &StringRecord) -> &'static str {
-    let next: Vec<String> = record.iter().take(names.len().max(record.len())).map(cell_name).collect();
+fn repeated_header(names: &mut Vec<String>, record: &StringRecord, limits: &Limits) -> &'static str {
+    let next: Vec<String> = record.iter().take(limits.values).map(cell_name).collect();
     if *names == next {
         return "the header again";
     }

@@ -224,6 +224,12 @@ fn headers_between_rows_and_rows_of_units() {
     assert_eq!(seen("step,loss,step_time\n,,[s]\n1,2.5,1.5\n2,2.25,1.25\n"), expected);
     // Of semicolons and commas, the commas are decimal.
     assert_eq!(seen("step;loss;step_time_s\n1;2,500;1,500\n2;2,250;1,250\n"), expected);
+    // So do headers of tables with a value per row.
+    assert_eq!(
+        read("key,value,step\nloss,2.5,1\nstep,key,value\n2,loss,2.25\n").points.len(),
+        2,
+        "columns of the second header"
+    );
     let Log { points, report, .. } = read("step,loss\n1,2.5\nkey,value,step\nloss,2.25,2\n");
     assert_eq!((points.len(), reasons(&report).len()), (1, 2), "{report:?}");
 }
