@@ -150,9 +150,15 @@ impl JobFiles {
         let named: Vec<(&str, &str)> = files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
         let configuration = checks::read(&named, hardware)?;
         let valid = ValidScenario::new(configuration.scenario.clone(), &NoDatasets).map_err(|errors| {
-            let lines =
-                errors.iter().map(|error| field_names::describe(error, |field| configuration.field_name(field)));
-            anyhow::anyhow!("{}", lines.collect::<Vec<_>>().join("\n")).context("the configuration is contradictory")
+            let mut lines: Vec<String> = errors
+                .iter()
+                .map(|error| field_names::describe(error, |field| configuration.field_name(field)))
+                .collect();
+            let is_degree = |pointer: &str| matches!(pointer, "/layout/tensor" | "/layout/pipeline");
+            if hardware.devices.is_none() && errors.iter().any(|error| is_degree(&error.pointer)) {
+                lines.push("If the job has another number of devices, state it with --gpus.".to_owned());
+            }
+            anyhow::anyhow!("{}", lines.join("\n")).context("the configuration is contradictory")
         })?;
         Ok(Self { files, hardware, configuration, valid })
     }

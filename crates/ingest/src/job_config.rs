@@ -60,6 +60,7 @@ mod megatron_layers;
 mod megatron_parts;
 mod megatron_refusals;
 mod megatron_stages;
+mod megatron_vision;
 mod megatron_yaml;
 mod mixed;
 mod mlperf;
@@ -211,12 +212,13 @@ fn build(
             return Err(JobConfigError::Value { key: "config.json".to_owned(), detail });
         }
     }
-    let stated = model_keys.as_mut().map(model_config::read).transpose()?;
+    let mut stated = model_keys.as_mut().map(model_config::read).transpose()?;
     let (format, mut keys) = join(jobs, names)?;
     if format == ConfigFormat::Torchtune {
         torchtune::name_recipe(names, &mut keys);
     }
-    let mut settings = read_settings(format, &mut keys).map_err(|error| in_words_of_file(format, &keys, error))?;
+    let mut settings =
+        read_settings(format, &mut keys, &mut stated).map_err(|error| in_words_of_file(format, &keys, error))?;
     if (keys.has(programs::COMMAND) && !format.is_transformers()) || format == ConfigFormat::Verl {
         launcher::complete(&mut keys, &mut settings)?;
         keys.ignore(|key| key.starts_with(['$', '#']));
@@ -306,7 +308,13 @@ fn join(jobs: Vec<(ConfigFormat, Keys)>, names: &[&str]) -> Result<(ConfigFormat
     Ok((format, keys))
 }
 
-fn read_settings(format: ConfigFormat, keys: &mut Keys) -> Result<Settings, JobConfigError> {
+/// Reads the settings of a job. `stated` is the model of `config.json` with its longest sequence. A job that uses it for a
+/// size that is not known by name takes it.
+fn read_settings(
+    format: ConfigFormat,
+    keys: &mut Keys,
+    stated: &mut Option<(Model, Option<u32>)>,
+) -> Result<Settings, JobConfigError> {
     match format {
         ConfigFormat::HuggingFaceModel => Ok(Settings::default()),
         ConfigFormat::Megatron => {
@@ -315,7 +323,7 @@ fn read_settings(format: ConfigFormat, keys: &mut Keys) -> Result<Settings, JobC
             Ok(settings)
         }
         ConfigFormat::MegatronYaml => megatron_yaml::read(keys),
-        ConfigFormat::Torchtitan => torchtitan::read(keys),
+        ConfigFormat::Torchtitan => torchtitan::read(keys, stated),
         ConfigFormat::Deepspeed
         | ConfigFormat::TrainingArguments
         | ConfigFormat::Accelerate

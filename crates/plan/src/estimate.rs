@@ -149,7 +149,10 @@ fn partition(configuration: &Configuration, table: &LayerTable<'_>, stages: u32)
         let stated = layers_per_stage.len();
         return Err(Inconsistent(format!("layers of {stated} stages are stated, PP x VPP is {stages}")));
     }
-    let rule = || format!("the stages must have 1 layer or more, {} in all", model.layers());
+    let rule = || match model.modules.len() {
+        1 => format!("the stages must have {} layers in all", model.layers()),
+        _ => format!("the stages must have 1 layer or more, {} in all", model.layers()),
+    };
     split(configuration, stages).ok_or_else(|| Inconsistent(rule()))
 }
 
@@ -232,7 +235,8 @@ fn check(configuration: &Configuration) -> Result<(), Inconsistent> {
             if expert_tensor == 1 { ("TP x DP x CP", tensor * data * context) } else { ("DP x CP", data * context) };
         return refuse(format!("EP {} does not divide {unit} {devices}", training.expert_parallel));
     }
-    if u64::from(pipeline) * u64::from(chunks) > u64::from(model.layers()) {
+    let exceeds_layers = u64::from(pipeline) * u64::from(chunks) > u64::from(model.layers());
+    if exceeds_layers && configuration.layers_per_stage.is_empty() {
         return refuse(format!("PP {pipeline} x VPP {chunks} exceeds the {} layers", model.layers()));
     }
     if chunks > 1 && pipeline == 1 {

@@ -8,7 +8,7 @@ use planscope_core::model::{Model, Module};
 use planscope_core::training::{ContextExchange, Training};
 use planscope_core::workload::PackedBatch;
 use planscope_cost::cost::Partition;
-use planscope_cost::cost::partition::LayerRange;
+use planscope_cost::cost::partition::{LayerRange, OutputPart};
 use planscope_plan::outcome::Layout;
 use planscope_plan::plan::{Part, Plan, ReplicaKind, ReplicaPlan};
 
@@ -240,21 +240,30 @@ fn groups(replica: &ReplicaPlan, layout: Layout) -> Result<(), Violation> {
     Ok(())
 }
 
-/// Checks that the stages contain all layers exactly once and in order.
+/// Checks that the stages contain all layers exactly once and in order, and the input and output block of each module once.
+/// Stages of a single module can be without layers.
 pub(super) fn layers(partition: &Partition, model: &Model) -> Result<(), Violation> {
     let (mut module, mut layer) = (0, 0);
+    let is_single = model.modules.len() == 1;
+    let last = partition.stages.len().wrapping_sub(1);
     for (stage, ranges) in partition.stages.iter().enumerate() {
         if ranges.is_empty() {
             return Err(Violation::Layers { stage });
         }
         for range in ranges {
-            if model.modules.get(module).is_some_and(|current| layer == current.layers) {
+            if !is_single && model.modules.get(module).is_some_and(|current| layer == current.layers) {
                 (module, layer) = (module + 1, 0);
             }
+            let Some(current) = model.modules.get(module) else { return Err(Violation::Layers { stage }) };
+            // The first and the last stage of a single module have its input and output block, even without layers.
+            let has_input = if is_single { stage == 0 } else { range.first == 0 };
+            let has_output = if is_single { stage == last } else { range.end == current.layers };
             let valid = range.module == module
                 && range.first == layer
-                && range.end > layer
-                && model.modules.get(module).is_some_and(|current| range.end <= current.layers);
+                && (range.end > layer || (is_single && range.end == layer))
+                && range.end <= current.layers
+                && (range.first > 0 || range.input == has_input)
+                && (range.end < current.layers || (range.output == OutputPart::Whole) == has_output);
             if !valid {
                 return Err(Violation::Layers { stage });
             }

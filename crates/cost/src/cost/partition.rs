@@ -20,6 +20,9 @@ pub struct LayerRange {
     pub first: u32,
     /// End of the range (exclusive).
     pub end: u32,
+    /// Whether the stage has the input block, if the range starts at the first layer. False only after a stage that has the
+    /// input block and no layer.
+    pub input: bool,
     /// Part of the output block, if the range ends at the last layer.
     pub output: OutputPart,
 }
@@ -39,9 +42,10 @@ pub enum OutputPart {
 }
 
 impl LayerRange {
-    /// Creates the range `first .. end`, with the output block if it contains the last layer.
+    /// Creates the range `first .. end`, with the input block if it contains the first layer and the output block if it
+    /// contains the last one.
     pub const fn new(module: usize, first: u32, end: u32) -> Self {
-        Self { module, first, end, output: OutputPart::Whole }
+        Self { module, first, end, input: true, output: OutputPart::Whole }
     }
 
     /// Number of layers.
@@ -54,10 +58,10 @@ impl LayerRange {
         self.end == self.first
     }
 
-    /// Returns whether the range includes the module's first layer. Its stage then contains the
-    /// input block.
+    /// Returns whether the stage of the range contains the input block: that of the module's first layer, unless an
+    /// earlier stage has it.
     pub const fn begins(&self) -> bool {
-        self.first == 0
+        self.input && self.first == 0
     }
 
     /// Returns whether the stage of the range contains the output block, at least the output head: that of the module's
@@ -120,7 +124,8 @@ impl Partition {
     /// modules, or if a stage would have no layer.
     pub fn with_ends_as_layers(model: &Model, stages: u32, ends: (u32, u32)) -> Option<Self> {
         let [module] = model.modules.as_slice() else { return None };
-        Self::stated(model, &layers_with_ends(module.layers, stages, ends)?)
+        let layers = layers_with_ends(module.layers, stages, ends).filter(|layers| !layers.contains(&0))?;
+        Self::stated(model, &layers)
     }
 
     /// Assigns equally many layers to all stages, like Megatron-LM for uniform models. Returns
@@ -136,18 +141,25 @@ impl Partition {
         Some(Self { stages: (0..stages).map(range).collect(), placement: Placement::Cyclic })
     }
 
-    /// Assigns `layers[i]` consecutive layers of the chain of all modules to stage `i`. Returns `None` if a stage
-    /// has none, or if their sum is not the number of layers.
+    /// Assigns `layers[i]` consecutive layers of the chain of all modules to stage `i`. The first stage has the input
+    /// block and the last one the output block, with or without layers. Returns `None` if a stage of several modules has
+    /// no layer, or if the sum is not the number of layers.
     pub fn stated(model: &Model, layers: &[u32]) -> Option<Self> {
-        if layers.contains(&0) || layers.iter().map(|&count| u64::from(count)).sum::<u64>() != u64::from(model.layers())
-        {
+        let sum: u64 = layers.iter().map(|&count| u64::from(count)).sum();
+        let has_empty = layers.contains(&0);
+        if sum != u64::from(model.layers()) || (has_empty && model.modules.len() > 1) {
             return None;
         }
         let mut first = 0;
-        let stages = layers.iter().map(|&count| {
+        let stages = layers.iter().enumerate().map(|(stage, &count)| {
             let from = first;
-            first += count as usize;
-            ranges(model, from, first)
+            first += count;
+            if !has_empty {
+                return ranges(model, from as usize, first as usize);
+            }
+            let is_last = stage + 1 == layers.len();
+            let output = if is_last || u64::from(first) < sum { OutputPart::Whole } else { OutputPart::Nothing };
+            vec![LayerRange { input: stage == 0 || from > 0, output, ..LayerRange::new(0, from, first) }]
         });
         Some(Self { stages: stages.collect(), placement: Placement::Cyclic })
     }
@@ -271,7 +283,8 @@ impl Partition {
     }
 }
 
-/// Numbers of layers of [`Partition::with_ends_as_layers`].
+/// Numbers of layers of [`Partition::with_ends_as_layers`]. A stage with the embedding or the output head can be without
+/// layers.
 pub fn layers_with_ends(layers: u32, stages: u32, (first, last): (u32, u32)) -> Option<Vec<u32>> {
     let total = layers.checked_add(first)?.checked_add(last)?;
     let (each, rest) = (total.checked_div(stages)?, total % stages);
@@ -280,7 +293,10 @@ pub fn layers_with_ends(layers: u32, stages: u32, (first, last): (u32, u32)) -> 
         let output = if stage + 1 == stages { last } else { 0 };
         input + output
     };
-    let count = |stage: u32| (each + u32::from(stage < rest)).checked_sub(ends(stage)).filter(|&count| count > 0);
+    let count = |stage: u32| {
+        let ends = ends(stage);
+        (each + u32::from(stage < rest)).checked_sub(ends).filter(|&count| count > 0 || ends > 0)
+    };
     (0..stages).map(count).collect()
 }
 

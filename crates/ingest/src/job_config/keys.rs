@@ -112,6 +112,13 @@ impl Keys {
         self.entries.iter().find(|entry| entry.key.starts_with(prefix)).map(|entry| entry.key.clone())
     }
 
+    /// Like [`Self::first_below`], for keys that are not switched off.
+    pub(super) fn first_set_below(&self, prefix: &str) -> Option<String> {
+        let is_set = |value: &str| !value.trim().eq_ignore_ascii_case("false");
+        let entry = self.entries.iter().find(|entry| entry.key.starts_with(prefix) && is_set(&entry.value));
+        entry.map(|entry| entry.key.clone())
+    }
+
     /// Returns a value without marking the key as read.
     pub(super) fn peek(&self, key: &str) -> Option<&str> {
         self.entries.iter().find(|entry| entry.key == key).map(|entry| entry.value.as_str())

@@ -1,6 +1,6 @@
 //! Arguments for Megatron-LM and Megatron-DeepSpeed, with Megatron-LM defaults.
 
-use planner::model::{Bias, Model, Module, ModuleRole, Norm};
+use planner::model::{Bias, Model, Module, Norm};
 use planner::training::{
     ContextExchange, Fp8Recipe, Framework, GradientFormat, MasterWeights, MomentFormat, Precision, Recompute,
     RecomputedModule,
@@ -12,6 +12,7 @@ use super::megatron_ignored;
 use super::megatron_layers;
 use super::megatron_parts;
 use super::megatron_stages;
+use super::megatron_vision;
 use super::model_config::distinct_head_size;
 use super::settings::{Batch, Settings, Sharding};
 use super::{JobConfigError, launcher, optimizer, slime, unmodelled};
@@ -79,24 +80,11 @@ fn job(keys: &mut Keys, mut settings: Settings, layers: Option<u32>) -> Result<S
     launcher::devices(keys, &mut settings)?;
     launcher::one_node(keys, &mut settings);
     memory(keys, &mut settings)?;
-    encoder(keys, &mut settings);
+    megatron_vision::read(keys, &mut settings)?;
     report_unmodelled(keys);
     unmodelled::report(keys);
     keys.ignore(megatron_ignored::is_without_effect);
     Ok(settings)
-}
-
-/// Reads the frozen parts of a model with a vision encoder. The sizes of the encoder are not stated.
-fn encoder(keys: &mut Keys, settings: &mut Settings) {
-    if keys.flag(&["freeze-lm"], "frozen language model").unwrap_or(false) {
-        settings.frozen.push(ModuleRole::Backbone);
-    }
-    if keys.has("vision-model-type") {
-        let starts =
-            ["freeze-vit", "img-", "patch-dim", "language-model-type", "disable-vision", "pixel-", "use-tiling"];
-        let others = ["max-num-tiles", "use-thumbnail", "num-frames", "image-", "tokenizer-prompt", "dataloader-seq"];
-        keys.ignore(|key| starts.iter().chain(&others).any(|start| key.starts_with(start)));
-    }
 }
 
 fn required(keys: &mut Keys, name: &'static str, setting: &'static str) -> Result<u32, JobConfigError> {
@@ -104,7 +92,7 @@ fn required(keys: &mut Keys, name: &'static str, setting: &'static str) -> Resul
 }
 
 fn module(keys: &mut Keys, sequence: Option<u32>) -> Result<Module, JobConfigError> {
-    let layers = match megatron_layers::pattern(keys) {
+    let layers = match megatron_layers::pattern(keys)? {
         Some(pattern) => u32::try_from(pattern.len()).unwrap_or(u32::MAX),
         None => required(keys, "num-layers", "layers")?,
     };
@@ -327,6 +315,11 @@ fn memory(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError
     });
     if !(bf16 || fp16 || fp8) {
         keys.assume("Neither bf16 nor fp16 is on. Weights, activations and products are fp32, with TF32 in products.");
+    }
+    if is_deepspeed && bf16 && deepspeed == Some(0) {
+        keys.assume(unmodelled::BF16_OPTIMIZER);
+        settings.zero = Some(1);
+        settings.gradients = settings.gradients.or(Some(GradientFormat::Fp32));
     }
     if fp16 {
         keys.assume("fp16 is read as bf16: both have the same size and speed.");

@@ -18,10 +18,50 @@ pub(super) fn read(keys: &mut Keys, module: &mut Module) -> Result<(), JobConfig
     Ok(())
 }
 
-/// Returns the pattern of layers of a hybrid model.
-pub(super) fn pattern(keys: &mut Keys) -> Option<String> {
-    let pattern = keys.text(&["hybrid-layer-pattern", "hybrid-override-pattern"], "layers")?;
-    Some(pattern.chars().filter(|character| "M*-E".contains(*character)).collect())
+/// Returns the pattern of layers of a hybrid model: as stated, or from the shares of attention and MLP layers.
+pub(super) fn pattern(keys: &mut Keys) -> Result<Option<String>, JobConfigError> {
+    let mut share = |name: &'static str| keys.number(&[name], "layers");
+    let (attention, mlp) = (share("hybrid-attention-ratio")?, share("hybrid-mlp-ratio")?);
+    if let Some(pattern) = keys.text(&["hybrid-layer-pattern", "hybrid-override-pattern"], "layers") {
+        return Ok(Some(pattern.chars().filter(|character| "M*-E".contains(*character)).collect()));
+    }
+    let (attention, mlp) = (attention.unwrap_or(0.0), mlp.unwrap_or(0.0));
+    if attention <= 0.0 && mlp <= 0.0 {
+        return Ok(None);
+    }
+    let Some(layers) = keys.count(&["num-layers"], "layers")? else { return Ok(None) };
+    if attention < 0.0 || mlp < 0.0 || attention + mlp > 1.0 {
+        let detail = "the shares of attention and MLP layers must be 0 or more, and at most 1 together".to_owned();
+        return Err(JobConfigError::Value { key: "hybrid-attention-ratio".to_owned(), detail });
+    }
+    Ok(Some(spread(layers, attention, mlp)))
+}
+
+/// Returns the pattern of Megatron-LM for shares of attention and MLP layers. The attention layers have equal distances
+/// and are neither first nor last. The MLP layers replace state space layers in equal distances.
+fn spread(layers: u32, attention: f64, mlp: f64) -> String {
+    let count = |share: f64| (f64::from(layers) * share).round_ties_even();
+    let (attention, mlp) = (count(attention), count(mlp));
+    let mut pattern = vec!['M'; layers as usize];
+    let mut place = |kind: char, distance: f64| {
+        let mut left = distance;
+        for layer in pattern.iter_mut().filter(|layer| **layer == 'M') {
+            if left < 0.5 {
+                *layer = kind;
+                left += distance;
+            } else {
+                left -= 1.0;
+            }
+        }
+    };
+    let others = f64::from(layers) - attention;
+    if attention > 0.0 {
+        place('*', others / (attention + 1.0));
+    }
+    if mlp > 0.0 {
+        place('-', (others - mlp) / mlp);
+    }
+    pattern.into_iter().collect()
 }
 
 fn experts(keys: &mut Keys, moe: Moe, module: &mut Module) -> Result<(), JobConfigError> {
@@ -103,7 +143,7 @@ fn window(keys: &mut Keys, module: &mut Module) {
 }
 
 fn hybrid(keys: &mut Keys, module: &mut Module) -> Result<(), JobConfigError> {
-    let Some(pattern) = pattern(keys) else { return Ok(()) };
+    let Some(pattern) = pattern(keys)? else { return Ok(()) };
     let mut size = |name: &'static str| keys.count(&[name], "state space model");
     let value_size = size("mamba-head-dim")?.unwrap_or(64);
     // Megatron-LM: heads of twice the hidden size.
@@ -124,6 +164,20 @@ fn hybrid(keys: &mut Keys, module: &mut Module) -> Result<(), JobConfigError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn shares_of_layers_are_spread() {
+        // Megatron-LM's example with 48 layers: 4 with attention, 24 MLPs.
+        let pattern = spread(48, 0.08, 0.5);
+        let positions = |kind: char| -> Vec<usize> {
+            pattern.chars().enumerate().filter(|(_, layer)| *layer == kind).map(|(index, _)| index).collect()
+        };
+        assert_eq!(positions('*'), [9, 19, 28, 38]);
+        assert_eq!((positions('-').len(), positions('M').len()), (24, 20));
+        assert!(pattern.starts_with("M-M-M"), "{pattern}");
+        assert_eq!(spread(4, 0.0, 0.5), "M-M-");
+        assert_eq!(spread(3, 0.34, 0.0), "M*M");
+    }
 
     #[test]
     fn layers_with_experts_are_a_period_or_a_python_list() {

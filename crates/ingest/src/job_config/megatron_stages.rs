@@ -117,8 +117,7 @@ impl Ends {
         }
     }
 
-    /// Layers of each stage, in the order of the forward pass. Megatron-LM also has stages with the embedding or the output
-    /// head alone, which are not simulated.
+    /// Layers of each stage, in the order of the forward pass. A stage with the embedding or the output head alone has none.
     pub(super) fn layers_of_stages(self, layers: u32, ranks: u32, chunks: u32) -> Result<Vec<u32>, JobConfigError> {
         let middle = self.layers_of_rank(layers, ranks)?;
         let of_rank = |rank: u32| match self {
@@ -138,14 +137,6 @@ impl Ends {
                     _ => return self.refuse_split(of_rank, rank, chunks),
                 }
             }
-        }
-        // Each stage of the simulation has a layer.
-        if stages.len() > layers as usize {
-            let detail = format!(
-                "{} stages have {layers} layers; Megatron-LM accepts a stage without a layer, which is not simulated. Use fewer stages or model chunks",
-                stages.len()
-            );
-            return refuse(self.key(), detail);
         }
         Ok(stages)
     }
@@ -188,7 +179,7 @@ fn stated(
         return Ok(());
     };
     let parts: Vec<&str> = letters.split('|').collect();
-    let mut counts: Vec<u32> = parts.iter().map(|part| part.matches('t').count() as u32).collect();
+    let counts: Vec<u32> = parts.iter().map(|part| part.matches('t').count() as u32).collect();
     if !parts.len().is_multiple_of(stages as usize) {
         let detail = format!("{} stages of the layout are no multiple of {stages} pipeline ranks", parts.len());
         return refuse(LAYOUT, detail);
@@ -201,39 +192,10 @@ fn stated(
         keys.not_modelled("The layers of multi-token prediction are in the stage of the output head.");
     }
     settings.chunks = Some(parts.len() as u32 / stages);
-    if counts.contains(&0) {
-        fill_empty(keys, settings, &mut counts);
-    }
-    if !settings.has_uneven_stages && counts.iter().any(|&count| count != counts[0]) {
+    if counts.iter().any(|&count| count != counts[0]) {
         settings.layers_per_stage = counts;
     }
     Ok(())
-}
-
-/// Gives each stage without a layer one of the nearest stage with several, because the simulator has none without a layer.
-pub(super) fn fill_empty(keys: &mut Keys, settings: &mut Settings, counts: &mut [u32]) {
-    let empty: Vec<usize> = (0..counts.len()).filter(|&stage| counts[stage] == 0).collect();
-    for &stage in &empty {
-        let nearest =
-            (0..counts.len()).filter(|&other| counts[other] > 1).min_by_key(|&other| (other.abs_diff(stage), other));
-        let Some(nearest) = nearest else {
-            settings.has_uneven_stages = true;
-            keys.not_modelled(
-                "A stage without a layer is not simulated. The layers of each stage are those with the most equal times, \
-                 embedding and output head included, so the memory of a rank and the verdict can differ.",
-            );
-            return;
-        };
-        counts[nearest] -= 1;
-        counts[stage] = 1;
-    }
-    let named: Vec<String> = empty.iter().map(|stage| (stage + 1).to_string()).collect();
-    keys.not_modelled(format!(
-        "Stages without a layer are not simulated. Stage {} of {} has a layer of the nearest stage with several, so memory and \
-         time of these ranks are approximate. The other ranks have the stated layers.",
-        named.join(", "),
-        counts.len()
-    ));
 }
 
 /// Returns the letters of a layout that is a list of lists, such as `[["embedding", "decoder"], ["decoder", "loss"]]`.
@@ -332,11 +294,11 @@ mod tests {
         let (of, _) = settings("--pipeline-model-parallel-layout Et|t|t|tm|tm|t|t|tL", 8).unwrap();
         assert_eq!((of.chunks, of.layers_per_stage), (Some(2), vec![]));
         let (of, _) = settings("--pipeline-model-parallel-layout E|t*4|t*4|L", 8).unwrap();
-        assert_eq!((of.layers_per_stage, of.has_uneven_stages), (vec![1, 3, 3, 1], false), "stages without a layer");
+        assert_eq!((of.layers_per_stage, of.has_uneven_stages), (vec![0, 4, 4, 0], false), "stages without a layer");
         let (of, _) = settings("--pipeline-model-parallel-layout Et*3|(tt|)*5m|L", 13).unwrap();
-        assert_eq!((of.chunks, of.layers_per_stage), (Some(2), vec![3, 2, 2, 2, 1, 1, 1, 1]));
+        assert_eq!((of.chunks, of.layers_per_stage), (Some(2), vec![3, 2, 2, 2, 2, 2, 0, 0]));
         let (of, _) = settings("--pipeline-model-parallel-layout E|t|t|L", 2).unwrap();
-        assert!(of.has_uneven_stages, "too few layers");
+        assert_eq!(of.layers_per_stage, [0, 1, 1, 0], "more stages than layers");
         let detail = |text: &str, layers| settings(text, layers).unwrap_err().to_string();
         assert_eq!(
             detail("--pipeline-model-parallel-layout Et|t|tL", 3),
@@ -372,22 +334,17 @@ mod tests {
             detail(&format!("{first} 5 {two}"), 29),
             "decoder-first-pipeline-num-layers: 5 layers of rank 0 cannot be split into 2 chunks"
         );
-        // Megatron-LM accepts a stage with the embedding alone.
-        let few = |stages: u32, layers: u32| {
-            format!(
-                "account-for-embedding-in-pipeline-split: {stages} stages have {layers} layers; Megatron-LM accepts a stage \
-                 without a layer, which is not simulated. Use fewer stages or model chunks"
-            )
-        };
         assert_eq!(
             stages(&format!("{both} --num-virtual-stages-per-pipeline-rank 2"), 14).unwrap().1,
             [1, 2, 2, 2, 2, 2, 2, 1]
         );
-        assert_eq!(stages("--account-for-embedding-in-pipeline-split", 3).unwrap_err().to_string(), few(4, 3));
+        // The embedding and the output head have stages of their own.
+        assert_eq!(stages("--account-for-embedding-in-pipeline-split", 3).unwrap().1, [0, 1, 1, 1]);
         assert_eq!(
-            stages(&format!("{both} --num-virtual-stages-per-pipeline-rank 4"), 14).unwrap_err().to_string(),
-            few(16, 14)
+            stages(&format!("{both} --num-virtual-stages-per-pipeline-rank 4"), 14).unwrap().1,
+            [&[0][..], &[1; 14], &[0]].concat()
         );
+        assert_eq!(stages("--pp-partition-method type:transformer|embedding", 2).unwrap(), (None, vec![0, 1, 1, 0]));
         assert_eq!(
             detail(&format!("{both} --num-virtual-stages-per-pipeline-rank 3"), 14),
             "account-for-embedding-in-pipeline-split: 4 layers of rank 0, with the embedding and the output head, cannot be \

@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use super::keys::Keys;
 use super::settings::{Batch, Settings, Sharding};
-use super::{ConfigFormat, JobConfigError, document, launcher, megatron_stages, model_config, optimizer, unmodelled};
+use super::{ConfigFormat, JobConfigError, document, launcher, model_config, model_names, optimizer, unmodelled};
 
 /// Published dimensions by model and flavor, with Hugging Face configuration keys.
 const FLAVORS: &str = include_str!("flavors.json");
@@ -24,9 +24,16 @@ pub(super) fn is_job(keys: &Keys) -> bool {
     keys.has("model.name") && (keys.has("model.flavor") || keys.has_section("training."))
 }
 
-pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
-    let model = model(keys)?;
-    read_job(keys, model)
+/// Reads a job file. The model of `config.json` (`stated`) replaces a flavor that is not known.
+pub(super) fn read(keys: &mut Keys, stated: &mut Option<(Model, Option<u32>)>) -> Result<Settings, JobConfigError> {
+    let (model, max_positions) = match model(keys)? {
+        Named::Known(model) => (model, None),
+        Named::Unknown { flavor } => match stated.take() {
+            Some(stated) => stated,
+            None => (by_hub_name(keys, &flavor)?, None),
+        },
+    };
+    Ok(Settings { max_positions, ..read_job(keys, model)? })
 }
 
 /// Reads the settings of a job with a model.
@@ -85,33 +92,63 @@ fn flavors() -> Result<Value, JobConfigError> {
         .map_err(|error| JobConfigError::Malformed { format: "JSON", detail: error.to_string() })
 }
 
-/// Returns the dimensions of a published flavor.
+/// Returns the dimensions of a published flavor, in upper or lower case.
 pub(super) fn flavor(name: &str, flavor: &str) -> Result<Option<Value>, JobConfigError> {
-    Ok(flavors()?.get(name).and_then(|model| model.get(flavor)).cloned())
+    let flavors = flavors()?;
+    let known = flavors.get(name).and_then(Value::as_object).into_iter().flatten();
+    let found = known.filter(|(known, _)| known.eq_ignore_ascii_case(flavor)).map(|(_, sizes)| sizes.clone());
+    Ok(found.last())
 }
 
-fn model(keys: &mut Keys) -> Result<Model, JobConfigError> {
+/// Model of the name and the flavor of a job file.
+enum Named {
+    Known(Model),
+    /// The sizes of the flavor are not known.
+    Unknown {
+        flavor: String,
+    },
+}
+
+/// Returns a model that is known by its name on the Hugging Face hub: that of the flavor, or that of the tokenizer if it
+/// contains the flavor.
+fn by_hub_name(keys: &mut Keys, flavor: &str) -> Result<Model, JobConfigError> {
+    let assets = ["model.hf_assets_path", "model.tokenizer_path"].into_iter().find_map(|key| {
+        let name = keys.peek(key)?.trim_end_matches('/').rsplit('/').next()?.to_owned();
+        let is_same = |part: &str| part.eq_ignore_ascii_case(flavor);
+        name.split(['-', '_']).any(is_same).then_some((key, name))
+    });
+    let named = if flavor.contains('/') { Some(("model.flavor", flavor.to_owned())) } else { assets };
+    let model = named.map(|(key, name)| Ok((key, model_names::find(&name, keys)?))).transpose()?;
+    if let Some((key, Some(model))) = model {
+        keys.assume(format!("The sizes of the model are those of {}, known by its name ({key}).", model.name));
+        return Ok(model);
+    }
+    let flavors = flavors()?;
+    let known = flavors.as_object().into_iter().flatten().flat_map(|(name, model)| {
+        model.as_object().into_iter().flatten().map(move |(flavor, _)| format!("{name} {flavor}"))
+    });
+    let known: Vec<String> = known.collect();
+    let detail = format!(
+        "the sizes of this flavor are not known; add the config.json of the model. Known flavors: {}",
+        known.join(", ")
+    );
+    Err(JobConfigError::Value { key: "model.flavor".to_owned(), detail })
+}
+
+fn model(keys: &mut Keys) -> Result<Named, JobConfigError> {
     if !keys.has("model.name") {
         return Err(JobConfigError::NoModel { format: ConfigFormat::Torchtitan.name() });
     }
     let name = keys.text(&["model.name"], "model").unwrap_or_default();
     let flavor = keys.text(&["model.flavor"], "size of the model").unwrap_or_default();
-    let Some(sizes) = self::flavor(&name, &flavor)? else {
-        let flavors = flavors()?;
-        let known = flavors.as_object().into_iter().flatten().flat_map(|(name, model)| {
-            model.as_object().into_iter().flatten().map(move |(flavor, _)| format!("{name} {flavor}"))
-        });
-        let known: Vec<String> = known.collect();
-        let detail = format!("unknown flavor; known flavors: {}", known.join(", "));
-        return Err(JobConfigError::Value { key: "model.flavor".to_owned(), detail });
-    };
+    let Some(sizes) = self::flavor(&name, &flavor)? else { return Ok(Named::Unknown { flavor }) };
     let mut sizes = document::json(&sizes.to_string())?;
     let model_type = sizes.text(&["model_type"], "architecture");
     let title = format!("{name} {flavor}");
     let module = model_config::language_model(&mut sizes, model_type.as_deref(), (None, false), &title)?;
     unmodelled::report(&mut sizes);
     keys.absorb_report(sizes);
-    Ok(Model { name: title, modules: vec![module] })
+    Ok(Named::Known(Model { name: title, modules: vec![module] }))
 }
 
 /// Reads parallel degrees. Until 2025 their keys were under `training` and `experimental`.
@@ -233,22 +270,16 @@ fn schedule(keys: &mut Keys, settings: &mut Settings, model_layers: u32) -> Resu
         Some((_, stated)) => stated.layers(model_layers),
         None => layers_with_ends(model_layers, stages.saturating_mul(chunks), ends),
     };
-    let layers = layers.map(|mut layers| {
-        if layers.contains(&0) {
-            megatron_stages::fill_empty(keys, settings, &mut layers);
-        }
-        layers
-    });
-    let Some(layers) = layers.filter(|_| !settings.has_uneven_stages) else {
+    let Some(layers) = layers else {
         settings.has_uneven_stages = true;
         keys.not_modelled(
-            "A stage without a layer is not simulated. The layers of each stage are those with the most equal times, \
-             embedding and output head included.",
+            "The stages do not have all layers of the model once, or one has neither a layer nor the embedding or the output \
+             head. The layers of each stage are those with the most equal times.",
         );
         return Ok(());
     };
     let usual = layers_with_ends(model_layers, stages.saturating_mul(chunks), (1, 1));
-    if usual.as_ref() == Some(&layers) {
+    if usual.as_ref() == Some(&layers) && !layers.contains(&0) {
         keys.assume("torchtitan counts the embedding and the output head as a layer each.");
     } else {
         settings.layers_per_stage = layers;
@@ -276,7 +307,7 @@ fn batch(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError>
     });
     let global = keys.count(&["training.global_batch_size"], "global batch")?;
     let names = ["parallelism.pipeline_parallel_microbatch_size", "experimental.pipeline_parallel_microbatch_size"];
-    let microbatch = keys.count(&names, "sequences of a microbatch")?;
+    let microbatch = keys.count(&names, "sequences of a microbatch")?.or(of_count(keys, settings, local)?);
     // A pipeline divides the local batch into microbatches. Without a pipeline the local batch is
     // the microbatch.
     let is_pipeline = settings.pipeline.unwrap_or(1) > 1;
@@ -292,6 +323,29 @@ fn batch(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError>
     settings.batch_key = Some("training.global_batch_size");
     settings.batch = global.map_or(Batch::Replica(local), Batch::Global);
     Ok(())
+}
+
+/// Returns the microbatch of versions until April 2025, which state the number of microbatches of a local batch. The
+/// default is the number of pipeline ranks.
+fn of_count(keys: &mut Keys, settings: &Settings, local: u32) -> Result<Option<u32>, JobConfigError> {
+    let sections = ["parallelism", "experimental"];
+    let names = sections.map(|section| format!("{section}.pipeline_parallel_microbatches"));
+    let stated = keys.count(&names.each_ref().map(String::as_str), "microbatches of a replica")?;
+    let pipeline = settings.pipeline.unwrap_or(1);
+    // The section of the degree in 2024.
+    let is_early = keys.has("experimental.pipeline_parallel_degree");
+    let has_size = sections.iter().any(|section| keys.has(&format!("{section}.pipeline_parallel_microbatch_size")));
+    if pipeline <= 1 || has_size || (stated.is_none() && !is_early) {
+        return Ok(None);
+    }
+    let count = stated.unwrap_or_else(|| {
+        keys.assume(format!(
+            "Versions of torchtitan with experimental.pipeline_parallel_degree divide the local batch into as many \
+             microbatches as pipeline ranks, {pipeline}."
+        ));
+        pipeline
+    });
+    Ok(Some((local / count.max(1)).max(1)))
 }
 
 fn recompute(keys: &mut Keys, settings: &mut Settings, layers: u32) -> Result<(), JobConfigError> {
@@ -337,7 +391,7 @@ fn recomputed_layers(keys: &mut Keys, settings: &Settings, layers: u32, every: u
         [] => vec![layers],
         stated => stated.to_vec(),
     };
-    let recomputed: Vec<u32> = counts.iter().map(|count| (count / every).max(1)).collect();
+    let recomputed: Vec<u32> = counts.iter().filter(|&&count| count > 0).map(|count| (count / every).max(1)).collect();
     let frequency = |count: u32| recomputed.iter().filter(|other| **other == count).count();
     let usual = recomputed.iter().copied().max_by_key(|&count| (frequency(count), count)).unwrap_or(1);
     if recomputed.iter().any(|&count| count != usual) {
@@ -368,7 +422,7 @@ fn precision(keys: &mut Keys, settings: &mut Settings) {
         .fold(false, |is_on, name| keys.flag(&[name], "precision").unwrap_or(is_on));
     if !is_enabled && converters.trim_matches(['[', ']', ' ']).is_empty() {
         let sections = ["quantize.", "float8.", "mx."];
-        if let Some(key) = sections.into_iter().find_map(|section| keys.first_below(section)) {
+        if let Some(key) = sections.into_iter().find_map(|section| keys.first_set_below(section)) {
             keys.assume(format!(
                 "{key} has no effect: model.converters names no quantization. Products are read as bf16."
             ));

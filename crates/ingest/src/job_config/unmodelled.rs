@@ -17,6 +17,10 @@ const SPARSE: &str = "Sparse attention is read as full attention.";
 pub(super) const LORA: &str =
     "The adapters (LoRA) are left out. All parameters are trained, so memory and time are upper bounds.";
 
+/// Sentence for DeepSpeed with bf16 and without ZeRO.
+pub(super) const BF16_OPTIMIZER: &str =
+    "DeepSpeed's optimizer for bf16 at ZeRO stage 0 shards its state over the replicas. It is read as ZeRO stage 1.";
+
 /// Sentence for an optimizer step of each layer in the backward pass.
 pub(super) const OPTIMIZER_IN_BACKWARD: &str =
     "The optimizer step runs after the backward pass: the memory of the gradients is an upper bound.";
@@ -79,7 +83,6 @@ const PARTS: &[(&[&str], When, &str)] = &[
         "Offload of the activations of single modules is not applied, so device memory is an upper bound and the time a lower one.",
     ),
     (&["padding_free"], When::Set, "Batches without padding are read as batches of samples with the stated length."),
-    (&["vision-model-type"], When::Set, "The vision encoder is left out: the file does not state its sizes."),
 ];
 
 /// Additional keys for the features above.

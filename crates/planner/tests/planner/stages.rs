@@ -3,7 +3,7 @@
 use planner::engine::{Unobserved, plan};
 use planner::outcome::{PlanOutcome, layer_counts};
 use planner::scenario::validate::NoDatasets;
-use planner::scenario::{Scenario, ValidScenario, parse};
+use planner::scenario::{PlannerKind, Scenario, ValidScenario, parse};
 use serde_json::{Value, json};
 
 fn scenario(stages: &Value, planners: &Value) -> Scenario {
@@ -61,6 +61,40 @@ fn planners_run_fixed_stages_or_state_why_not() {
     assert_eq!(planned_stages, 7, "best, 1F1B, GPipe, equal parameters, ZB-H1, wait-free, nnScaler*");
 }
 
+/// The embedding and the output head have stages of their own: their ranks have no layer. One stage has none of them.
+#[test]
+fn a_stage_can_have_no_layer() {
+    let stages = [0, 16, 0, 15, 1, 0, 0, 0];
+    let planners = json!(["best", "1f1b", "interleaved", "zbv", "zb_h1", "wait_free_cyclic", "nnscaler"]);
+    let mut scenario = scenario(&json!(stages), &planners);
+    (scenario.layout.tensor, scenario.layout.pipeline) = (Some(1), Some(8));
+    let plans = |scenario: Scenario| {
+        let valid = ValidScenario::new(scenario, &NoDatasets).unwrap();
+        let outcome = plan(&valid, &mut Unobserved).unwrap().outcome;
+        let planned = outcome.results.into_iter().filter_map(|result| match result.answer {
+            PlanOutcome::Planned(planned) => Some((result.planner, planned)),
+            PlanOutcome::Infeasible { .. } => None,
+        });
+        planned.collect::<Vec<_>>()
+    };
+    let single = plans(scenario.clone());
+    assert_eq!(single.len(), 5, "best, 1F1B, ZB-H1, wait-free, nnScaler*");
+    for (planner, planned) in &single {
+        assert_eq!(layer_counts(planned, 32).as_deref(), Some(&stages[..]), "{planner:?}");
+        let names: Vec<&str> = planned.stages.iter().map(|stage| stage.layers.as_str()).collect();
+        assert_eq!((names[0], names[2], names[7]), ("embedding", "no layers", "output head"), "{planner:?}");
+        let forward: Vec<f64> = planned.stages.iter().map(|stage| stage.forward_ms).collect();
+        assert!(forward[1] > 10.0 * forward[0] && forward[7] > forward[2], "{planner:?} {forward:?}");
+    }
+    // The same stages as chunks of four ranks.
+    (scenario.layout.tensor, scenario.layout.pipeline) = (Some(2), Some(4));
+    let chunked = plans(scenario);
+    assert!(chunked.iter().any(|(planner, _)| *planner == PlannerKind::Interleaved));
+    for (planner, planned) in &chunked {
+        assert_eq!(layer_counts(planned, 32).as_deref(), Some(&stages[..]), "{planner:?}");
+    }
+}
+
 /// A list of twice the ranks has two chunks a rank.
 #[test]
 fn more_stages_than_ranks_are_chunks() {
@@ -90,7 +124,6 @@ fn contradictory_stages_are_refused() {
     let free = |scenario: &mut Scenario| scenario.free = vec![planner::scenario::FreeSetting::LayersPerStage];
     for (stages, change, detail) in [
         (json!([8, 8, 8, 9]), &nothing as &dyn Fn(&mut Scenario), "the stages have 33 layers, the model has 32"),
-        (json!([16, 16, 0, 0]), &nothing, "stage 2 has no layer; at least 1"),
         (json!([16, 8, 8]), &nothing, "the number of stages must be a multiple of PP 4 (4, 8, …); 3 are given"),
         (json!([8, 8, 8, 8]), &|scenario| scenario.layout.chunks = Some(2), "4 stages, but PP x VPP is 8"),
         (json!([8, 8, 8, 8]), &|scenario| scenario.layout.pipeline = None, "needs a fixed PP"),

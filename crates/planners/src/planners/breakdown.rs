@@ -97,6 +97,13 @@ impl StageTimes {
     /// Returns the summary for a stage that contains the layers `ranges`.
     pub(crate) fn summary(&self, index: usize, rank: u32, ranges: &[LayerRange], model: &Model) -> StageSummary {
         let names = ranges.iter().map(|range| {
+            if range.is_empty() {
+                return match (range.begins(), range.ends(model)) {
+                    (true, _) => "embedding".to_owned(),
+                    (false, true) => "output head".to_owned(),
+                    (false, false) => "no layers".to_owned(),
+                };
+            }
             format!("{} {}-{}", model.modules[range.module].name, range.first, range.end.saturating_sub(1))
         });
         let totals = self.stages.get(index).copied().unwrap_or_default();

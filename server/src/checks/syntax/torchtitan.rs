@@ -160,7 +160,8 @@ fn stages(target: &Target) -> Vec<Setting> {
     let per_stage = layers.saturating_add(2).div_ceil(count);
     let usual = layers_with_ends(layers, count, (1, 1));
     let is_given = layers.saturating_add(2).div_ceil(per_stage) == count;
-    let stages = target.stages().or(if is_given { None } else { usual });
+    let stages =
+        target.stages().filter(|stages| usual.as_ref() != Some(stages)).or(if is_given { None } else { usual });
     let less = ["first", "last"].map(|end| format!("parallelism.pipeline_parallel_{end}_stage_less_layers"));
     let less = less.iter().map(|key| Setting::if_stated(&[key], 1));
     let (per_stage, parts) = match stages {

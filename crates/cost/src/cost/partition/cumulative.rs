@@ -87,7 +87,7 @@ impl Partition {
                 (false, true) => OutputPart::Loss,
                 (false, false) => OutputPart::Nothing,
             };
-            vec![LayerRange { module: 0, first: before(stage), end: before(stage + 1), output }]
+            vec![LayerRange { output, ..LayerRange::new(0, before(stage), before(stage + 1)) }]
         };
         Some(Self { stages: (0..stages).map(range).collect(), placement: Placement::Cyclic })
     }

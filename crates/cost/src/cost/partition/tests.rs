@@ -18,10 +18,27 @@ fn an_even_cut_needs_a_divisor() {
     assert_eq!(Partition::usual(&llama, 34, Framework::Torchtitan), None, "the first stage has no layer");
     assert_eq!(layers_with_ends(32, 0, (1, 1)), None);
     assert_eq!(counts(&Partition::stated(&llama, &[9, 8, 8, 7]).unwrap()), [9, 8, 8, 7]);
-    for wrong in [&[32, 0][..], &[16, 15], &[u32::MAX, 33], &[]] {
+    for wrong in [&[16, 15][..], &[u32::MAX, 33], &[]] {
         assert_eq!(Partition::stated(&llama, wrong), None, "{wrong:?}");
     }
-    assert_eq!(Partition::even(&model("vlm-s").unwrap(), 5), None);
+    let vlm = model("vlm-s").unwrap();
+    assert_eq!(Partition::even(&vlm, 5), None);
+    assert_eq!(Partition::stated(&vlm, &[0, vlm.layers()]), None, "several modules");
+}
+
+/// The embedding and the output head have stages of their own; the third stage passes its input on.
+#[test]
+fn a_stated_stage_can_be_without_layers() {
+    let llama = model("llama-2-7b").unwrap();
+    let partition = Partition::stated(&llama, &[0, 16, 0, 16, 0]).unwrap();
+    assert_eq!(counts(&partition), [0, 16, 0, 16, 0]);
+    let ranges: Vec<LayerRange> = partition.stages.concat();
+    assert_eq!(ranges.iter().map(LayerRange::begins).collect::<Vec<_>>(), [true, false, false, false, false]);
+    assert_eq!(ranges.iter().map(|range| range.ends(&llama)).collect::<Vec<_>>(), [false, false, false, false, true]);
+    assert_eq!(ranges[3].output, OutputPart::Nothing);
+    // torchtitan counts the embedding and the output head as a layer each.
+    assert_eq!(layers_with_ends(4, 6, (1, 1)), Some(vec![0, 1, 1, 1, 1, 0]));
+    assert_eq!(layers_with_ends(4, 7, (1, 1)), None, "a stage without embedding, layers and head");
 }
 
 #[test]

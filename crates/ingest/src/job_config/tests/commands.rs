@@ -127,7 +127,8 @@ fn configurations_in_code_are_known_by_name() {
     assert!((config(&old).scenario.model.parameters() as f64 / 13.016e9 - 1.0).abs() < 1e-3);
     let unknown = error(&old.replace("13B", "26B"));
     assert!(
-        unknown.contains("unknown flavor; known flavors: ") && unknown.contains("llama2 13B, llama2 70B"),
+        unknown.contains("the sizes of this flavor are not known; add the config.json of the model. Known flavors: ")
+            && unknown.contains("llama2 13B, llama2 70B"),
         "{unknown}"
     );
 }
@@ -167,7 +168,7 @@ fn stages_of_torchtitan_count_both_ends() {
     let stated = format!("[[\"tok_embeddings\", {}], [{}, \"norm\", \"output\"]]", names(0..42), names(42..80));
     assert_eq!(parts(&stated), Ok((vec![42, 38], 0)));
     let empty = format!("[[\"tok_embeddings\"], [{}, \"norm\", \"output\"]]", names(0..80));
-    assert_eq!(parts(&empty), Ok((vec![1, 79], 0)), "a stage without a layer is not simulated");
+    assert_eq!(parts(&empty), Ok((vec![0, 80], 0)), "the first stage has the embedding alone");
     assert!(parts("\"layers.0\"").unwrap_err().to_string().ends_with("the value is not a list of names"));
     assert!(of("backwards").unwrap_err().to_string().contains("torch's schedules are 1F1B"));
     let job = of("DualPipeV").unwrap();

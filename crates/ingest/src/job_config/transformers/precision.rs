@@ -5,7 +5,7 @@ use planner::training::{Fp8Recipe, GradientFormat, MasterWeights, MomentFormat, 
 use super::sharding::has_deepspeed;
 use crate::job_config::keys::Keys;
 use crate::job_config::settings::Settings;
-use crate::job_config::{ConfigFormat, JobConfigError};
+use crate::job_config::{ConfigFormat, JobConfigError, unmodelled};
 
 /// Assumption of a job without a precision.
 const FULL: &str = "Neither bf16 nor fp16 is on. The precision is fp32, the default.";
@@ -110,6 +110,10 @@ pub(super) fn gradients(keys: &mut Keys, settings: &mut Settings) {
         }
     };
     settings.gradients = (!is_long).then_some(GradientFormat::Bf16);
+    if is_long && !is_fp16 && settings.zero == Some(0) {
+        keys.assume(unmodelled::BF16_OPTIMIZER);
+        settings.zero = Some(1);
+    }
 }
 
 /// Reads the formats of the optimizer state. The optimizer updates the weights in the format in which they are loaded.

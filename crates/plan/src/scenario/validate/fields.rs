@@ -29,7 +29,7 @@ pub(super) fn check(scenario: &Scenario, errors: &mut Vec<FieldError>) {
     let has_model = !ranges.any_under("/model");
     parallel(scenario, has_devices, &mut ranges);
     if has_devices && has_model {
-        degrees(&scenario.layout, &scenario.model, &scenario.cluster, &mut ranges);
+        degrees(scenario, &mut ranges);
     }
     layout(&scenario.layout, &mut ranges);
     if has_model {
@@ -261,10 +261,23 @@ fn reserve(scenario: &Scenario, ranges: &mut Ranges<'_>) {
 
 /// Validates degrees that are infeasible for any choice of the other degrees. The search handles
 /// the remaining cases.
-fn degrees(layout: &LayoutRequest, model: &Model, cluster: &Cluster, ranges: &mut Ranges<'_>) {
+fn degrees(scenario: &Scenario, ranges: &mut Ranges<'_>) {
+    let Scenario { layout, model, cluster, .. } = scenario;
     let devices = cluster.devices();
     let tensor = layout.tensor.and_then(|tensor| tensor_error(tensor, model, devices));
-    let pipeline = layout.pipeline.and_then(|pipeline| pipeline_error(pipeline, model, devices));
+    let has_stages = !scenario.layers_per_stage.is_empty();
+    let max_stages = if has_stages { u32::MAX } else { model.layers() };
+    let pipeline = layout.pipeline.and_then(|pipeline| pipeline_error(pipeline, max_stages, devices));
+    // One message states the devices of both degrees.
+    let pipeline = match (layout.tensor, layout.pipeline) {
+        (Some(tensor), Some(stages)) if (2..=max_stages).contains(&stages) && tensor > 1 => {
+            let needed = u64::from(tensor) * u64::from(stages);
+            let is_too_large = needed > u64::from(devices);
+            let detail = || format!("TP {tensor} x PP {stages} needs {needed} devices; the cluster has {devices}");
+            is_too_large.then(detail).or(pipeline)
+        }
+        _ => pipeline,
+    };
     let are_right = tensor.is_none() && pipeline.is_none();
     for (at, detail) in [("/layout/tensor", tensor), ("/layout/pipeline", pipeline)] {
         if let Some(detail) = detail {
@@ -305,8 +318,9 @@ fn stage_layers(scenario: &Scenario, ranges: &mut Ranges<'_>) {
     };
     let chunks = scenario.layout.chunks;
     let expected = u64::from(pipeline) * u64::from(chunks.unwrap_or(1));
-    let detail = if let Some(empty) = stages.iter().position(|&count| count == 0) {
-        format!("stage {empty} has no layer; at least 1")
+    let empty = stages.iter().position(|&count| count == 0).filter(|_| scenario.model.modules.len() > 1);
+    let detail = if let Some(empty) = empty {
+        format!("stage {empty} has no layer; at least 1 if the model has several modules")
     } else if total != u64::from(layers) {
         let noun = if total == 1 { "layer" } else { "layers" };
         format!("the stages have {total} {noun}, the model has {layers}")
@@ -357,13 +371,12 @@ fn tensor_error(tensor: u32, model: &Model, devices: u32) -> Option<String> {
     Some(format!("{reason} are not a multiple of TP {tensor}; possible TP: {}", list(right)))
 }
 
-/// Returns an error for a pipeline-parallel degree.
-fn pipeline_error(pipeline: u32, model: &Model, devices: u32) -> Option<String> {
-    let layers = model.layers();
-    if pipeline > layers {
-        return Some(format!("{pipeline} stages for {layers} layers; at most one stage a layer"));
+/// Returns an error for a pipeline-parallel degree. Fixed stages can be without layers, others have one layer or more.
+fn pipeline_error(pipeline: u32, max_stages: u32, devices: u32) -> Option<String> {
+    if pipeline > max_stages {
+        return Some(format!("{pipeline} stages for {max_stages} layers; at most one stage a layer"));
     }
-    let max_degree = devices.min(layers);
+    let max_degree = devices.min(max_stages);
     (pipeline == 0 || pipeline > max_degree).then(|| format!("{pipeline}{RANGE_ERROR}1 to {max_degree}"))
 }
 

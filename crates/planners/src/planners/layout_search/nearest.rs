@@ -154,13 +154,18 @@ fn layers(model: &Model, partition: &Partition, rank: usize, ranks: usize) -> St
         let module = &model.modules[range.module];
         let has_vocabulary = module.role == ModuleRole::Backbone && module.vocab > 0;
         let ends = match (has_vocabulary && range.begins(), module.predicted() > 0 && range.ends(model)) {
-            (true, true) => " with embedding and output head",
-            (true, false) => " with the embedding",
-            (false, true) => " with the output head",
+            (true, true) => "embedding and output head",
+            (true, false) => "the embedding",
+            (false, true) => "the output head",
             (false, false) => "",
         };
-        format!("{}{ends}", range_name(model, contents::layers(range)))
+        match (range.is_empty(), ends.is_empty()) {
+            (true, _) => ends.to_owned(),
+            (false, true) => range_name(model, contents::layers(range)),
+            (false, false) => format!("{} with {ends}", range_name(model, contents::layers(range))),
+        }
     };
-    let ranges = partition.stages_on(rank, ranks).flatten().filter(|range| !range.is_empty());
-    ranges.map(description).collect::<Vec<_>>().join(", ")
+    let parts = partition.stages_on(rank, ranks).flatten().map(description).filter(|part| !part.is_empty());
+    let parts: Vec<String> = parts.collect();
+    if parts.is_empty() { "none".to_owned() } else { parts.join(", ") }
 }
