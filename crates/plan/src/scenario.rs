@@ -56,7 +56,8 @@ pub struct Scenario {
     /// Settings that every planner may choose. Others have the values of this scenario, for all planners.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub free: Vec<FreeSetting>,
-    /// Fixed number of layers of each pipeline stage, in the order of the forward pass: PP x VPP numbers. Default: equal
+    /// Fixed number of layers of each pipeline stage, in the order of the forward pass: PP x VPP numbers. With one
+    /// module, a stage can have none: the first stage has the embedding and the last one the output head. Default: equal
     /// stages, or the split that is usual in the framework.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub layers_per_stage: Vec<u32>,

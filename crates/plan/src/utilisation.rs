@@ -47,9 +47,9 @@ pub struct Utilisation {
     pub counted: CountedOperations,
     /// Counted TFLOP/s per device.
     pub tflops_per_device: f64,
-    /// Share of the dense peak of the device, 0 to 1.
+    /// Share of the dense peak of the device in 16 bits, 0 to 1. Larger for products in fp8.
     pub of_dense_peak: f64,
-    /// Share of the peak with structured sparsity, which is twice the dense peak.
+    /// Share of the peak in 16 bits with structured sparsity, which is twice the dense peak.
     pub of_sparse_peak: f64,
 }
 

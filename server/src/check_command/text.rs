@@ -259,7 +259,7 @@ fn phase_text(cause: &Cause, replicas: u32) -> String {
 fn utilisation(by_formula: &[Utilisation]) -> Vec<String> {
     let line = |it: &Utilisation| {
         format!(
-            "  {:.1} % of the dense peak, {:.1} % of the sparse peak, {:.0} TFLOP/s: {}",
+            "  {:.1} % of the dense 16-bit peak, {:.1} % of the sparse one, {:.0} TFLOP/s: {}",
             100.0 * it.of_dense_peak,
             100.0 * it.of_sparse_peak,
             it.tflops_per_device,

@@ -22,8 +22,8 @@ pub(super) fn read(keys: &mut Keys, module: &mut Module) -> Result<(), JobConfig
 pub(super) fn pattern(keys: &mut Keys) -> Result<Option<String>, JobConfigError> {
     let mut share = |name: &'static str| keys.number(&[name], "layers");
     let (attention, mlp) = (share("hybrid-attention-ratio")?, share("hybrid-mlp-ratio")?);
-    if let Some(pattern) = keys.text(&["hybrid-layer-pattern", "hybrid-override-pattern"], "layers") {
-        return Ok(Some(pattern.chars().filter(|character| "M*-E".contains(*character)).collect()));
+    if let Some(pattern) = stated_pattern(keys) {
+        return Ok(Some(pattern.chars().filter(|letter| KINDS.contains(*letter)).collect()));
     }
     let (attention, mlp) = (attention.unwrap_or(0.0), mlp.unwrap_or(0.0));
     if attention <= 0.0 && mlp <= 0.0 {
@@ -35,6 +35,29 @@ pub(super) fn pattern(keys: &mut Keys) -> Result<Option<String>, JobConfigError>
         return Err(JobConfigError::Value { key: "hybrid-attention-ratio".to_owned(), detail });
     }
     Ok(Some(spread(layers, attention, mlp)))
+}
+
+/// Letters of a pattern: state space model, attention, MLP, experts.
+const KINDS: &str = "M*-E";
+
+fn stated_pattern(keys: &mut Keys) -> Option<String> {
+    keys.text(&["hybrid-layer-pattern", "hybrid-override-pattern"], "layers")
+}
+
+/// Reports the layers of a pattern that are of another kind.
+fn report_other_kinds(keys: &mut Keys) {
+    let Some(pattern) = stated_pattern(keys) else { return };
+    let others: Vec<char> =
+        pattern.chars().filter(|letter| letter.is_ascii_alphabetic() && !KINDS.contains(*letter)).collect();
+    let kinds: std::collections::BTreeSet<String> = others.iter().map(char::to_string).collect();
+    if !others.is_empty() {
+        let kinds = Vec::from_iter(kinds).join(", ");
+        keys.not_modelled(format!(
+            "The layers {kinds} of the pattern ({} of them) are of unknown kinds. They are left out: time and memory are lower \
+             bounds.",
+            others.len()
+        ));
+    }
 }
 
 /// Returns the pattern of Megatron-LM for shares of attention and MLP layers. The attention layers have equal distances
@@ -144,6 +167,7 @@ fn window(keys: &mut Keys, module: &mut Module) {
 
 fn hybrid(keys: &mut Keys, module: &mut Module) -> Result<(), JobConfigError> {
     let Some(pattern) = pattern(keys)? else { return Ok(()) };
+    report_other_kinds(keys);
     let mut size = |name: &'static str| keys.count(&[name], "state space model");
     let value_size = size("mamba-head-dim")?.unwrap_or(64);
     // Megatron-LM: heads of twice the hidden size.

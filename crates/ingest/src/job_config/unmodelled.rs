@@ -9,6 +9,8 @@ enum When {
     Set,
     /// The value differs from the word.
     IsNot(&'static str),
+    /// The value does not contain the word.
+    Without(&'static str),
 }
 
 const SPARSE: &str = "Sparse attention is read as full attention.";
@@ -41,7 +43,8 @@ const PARTS: &[(&[&str], When, &str)] = &[
     ),
     (
         &["spec"],
-        When::Set,
+        // The layers of this specification follow from the pattern.
+        When::Without("mamba_stack_spec"),
         "The layer specification of the script's own is not read. The layers are those of Megatron-LM.",
     ),
     (&["index_topk", "compress_ratios"], When::Set, SPARSE),
@@ -136,6 +139,7 @@ pub(super) fn report(keys: &mut Keys) {
 fn matters(value: &str, when: When) -> bool {
     match when {
         When::Set => !matches!(value.trim(), "0" | "false" | "False" | "[]" | "None" | "-1" | "-1,-1" | "(-1, -1)"),
+        When::Without(word) => !value.contains(word),
         When::IsNot(word) => !value.trim().eq_ignore_ascii_case(word),
     }
 }

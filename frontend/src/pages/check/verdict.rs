@@ -182,7 +182,7 @@ fn MfuByFormula(utilisation: Vec<Utilisation>) -> impl IntoView {
     let options = utilisation.iter().enumerate().flat_map(|(index, it)| {
         ["dense", "sparse"].map(|peak| {
             let value = format!("{index} {peak}");
-            view! { <option value=value>{format!("{}, {peak} peak", it.counted.title())}</option> }
+            view! { <option value=value>{format!("{}, {peak} 16-bit peak", it.counted.title())}</option> }
         })
     });
     let options = options.collect_view();
