@@ -96,10 +96,11 @@ impl Access {
             }
             None if run.is_some() => Ok(None),
             None => {
-                if bearer(headers).is_some() {
-                    self.note_wrong(sender(&request.extensions)).await;
+                if bearer(headers).is_none() {
+                    return Err(ApiError::Unauthorised);
                 }
-                Err(ApiError::Unauthorised)
+                self.note_wrong(sender(&request.extensions)).await;
+                Err(ApiError::InvalidToken)
             }
         }
     }
@@ -215,7 +216,7 @@ impl Access {
         drop(looking);
         let Some(holder) = holder else {
             self.note_wrong(sender(&request.extensions)).await;
-            return Err(ApiError::Unauthorised);
+            return Err(ApiError::InvalidToken);
         };
         let value = Token::draw();
         let value = value.as_str();

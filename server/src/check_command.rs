@@ -5,12 +5,13 @@ pub(crate) mod text;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Instant;
 
 use anyhow::Context;
-use api::check::{Check, CheckChanges, Edit, LogCheck, MAX_LOG_BYTES, Verdict, apply_to_files};
+use api::check::{Certainty, Check, CheckChanges, Edit, LogCheck, MAX_LOG_BYTES, Verdict, apply_to_files};
 use api::run::Comparison;
 use ingest::job_config::Hardware;
-use planner::fit::{FewestDevices, FieldChange, fewest_devices};
+use planner::fit::{DeviceTable, FieldChange, fewest_devices};
 use planner::host::{Cancellation, NeverCancelled, Workers};
 use planner::outcome::{Budget, PlanOutcome, Planned, Planning};
 use planner::scenario::validate::NoDatasets;
@@ -30,6 +31,8 @@ use crate::workers::Threads;
 
 /// Exit code if the job does not fit or does not start.
 const REJECTED: u8 = 3;
+/// Time limit for the table of the fewest devices, in s.
+const DEVICE_SECONDS: f64 = 20.0;
 /// Largest file in bytes.
 const MAX_BYTES: u64 = 4 << 20;
 
@@ -48,7 +51,7 @@ pub(crate) struct Report {
     combination_edits: Vec<Edit>,
     /// Fewest devices of each device type, if no single change makes the job fit.
     #[serde(skip_serializing_if = "Option::is_none")]
-    fewest_devices: Option<Vec<FewestDevices>>,
+    pub(crate) fewest_devices: Option<DeviceTable>,
     /// Comparison with the measured step time, if it was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) slowness: Option<Slowness>,
@@ -66,6 +69,9 @@ pub(crate) struct Report {
     /// Best plan, if requested and found.
     #[serde(skip_serializing_if = "Option::is_none")]
     best: Option<Planned>,
+    /// Uncertainty of the best plan.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    best_certainty: Option<Certainty>,
 }
 
 /// Optional parts of a report.
@@ -87,14 +93,15 @@ impl Report {
         self.edits.iter().map(Vec::as_slice)
     }
 
-    /// The best plan, if it was requested and found.
-    pub(crate) const fn best_plan(&self) -> Option<&Planned> {
-        self.best.as_ref()
+    /// The best plan with its uncertainty, if it was requested and found.
+    pub(crate) fn best_plan(&self) -> Option<(&Planned, &Certainty)> {
+        self.best.as_ref().zip(self.best_certainty.as_ref())
     }
 
-    /// Adds the result of the search for the best plan.
+    /// Adds the result of the search for the best plan of the job.
     pub(crate) fn with_best(self, best: Option<Planned>) -> Self {
-        Self { is_best_requested: true, best, ..self }
+        let best_certainty = best.as_ref().map(|plan| Certainty::of_plan(&self.check.best_scenario, plan));
+        Self { is_best_requested: true, best, best_certainty, ..self }
     }
 }
 
@@ -103,6 +110,12 @@ pub fn run(arguments: &CheckArguments) -> anyhow::Result<ExitCode> {
     let name = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let files = arguments.files.iter().map(|path| Ok((name(path), read_text(path)?)));
     let files = files.collect::<anyhow::Result<Vec<(String, String)>>>()?;
+    if let Some(path) = (1..arguments.files.len()).map(|at| &arguments.files[at]).find(|path| {
+        let is_same = |other: &&PathBuf| other == path;
+        arguments.files.iter().filter(is_same).count() > 1
+    }) {
+        anyhow::bail!("{} is given twice", path.display());
+    }
     let hardware = Hardware { preset: arguments.device, devices: arguments.gpus };
     let log = arguments.log.as_deref().map(|path| read_log(path).with_context(|| path.display().to_string()));
     let trace =
@@ -183,7 +196,8 @@ impl JobFiles {
         let CheckChanges { fit, edits, combination_edits } =
             checks::changes(&texts, hardware, format, &valid, workers, cancellation)?;
         let is_hopeless = fit.base.iteration_s.is_none() && fit.changes.is_empty();
-        let devices = is_hopeless.then(|| fewest_devices(&valid, workers, cancellation)).transpose()?;
+        let limit = Within { inner: cancellation, began: Instant::now() };
+        let devices = is_hopeless.then(|| fewest_devices(&valid, workers, &limit)).transpose()?;
         // A job that does not fit has no time to compare.
         let comparable = parts.measured.filter(|_| fit.base.iteration_s.is_some());
         let explained = comparable.map(|measured| slowness::explain(&valid, measured, workers, cancellation));
@@ -203,14 +217,35 @@ impl JobFiles {
             files: files.into_iter().map(|(name, _)| name).collect(),
             edits,
             combination_edits,
-            fewest_devices: devices.map(|table| table.rows),
+            fewest_devices: devices,
             is_not_compared: is_measured && slowness.is_none() && log.is_none() && trace.is_none(),
             slowness,
             log,
             trace,
             is_best_requested: false,
             best: None,
+            best_certainty: None,
         })
+    }
+}
+
+/// A search of at most [`DEVICE_SECONDS`] within another cancellation check.
+struct Within<'a> {
+    inner: &'a dyn Cancellation,
+    began: Instant,
+}
+
+impl Cancellation for Within<'_> {
+    fn is_over(&self) -> bool {
+        self.inner.is_over() || self.seconds() >= DEVICE_SECONDS
+    }
+
+    fn seconds(&self) -> f64 {
+        self.began.elapsed().as_secs_f64()
+    }
+
+    fn remaining(&self) -> f64 {
+        self.inner.remaining().min(DEVICE_SECONDS - self.seconds())
     }
 }
 

@@ -205,6 +205,9 @@ pub enum ApiError {
     /// A token is required.
     #[error("a token is needed: open the page with ?token=... once, or send Authorization: Bearer")]
     Unauthorised,
+    /// The token is wrong or revoked.
+    #[error("the token is not valid: it is wrong, or was revoked")]
+    InvalidToken,
     /// Too many pending requests with invalid tokens from an address.
     #[error("too many wrong tokens come from this address; try again in a few seconds")]
     WrongTokens,
@@ -387,7 +390,7 @@ impl IntoResponse for ApiError {
                 | LogRefusal::Closed { file, stored, .. }
                 | LogRefusal::Replaced { file, stored },
             ) => headers.extend(log_end(LogEnd { file, stored })),
-            Self::Unauthorised | Self::NoRunToken => {
+            Self::Unauthorised | Self::InvalidToken | Self::NoRunToken => {
                 headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"planscope\""));
             }
             _ => {}

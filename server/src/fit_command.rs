@@ -6,17 +6,14 @@ use std::sync::{Mutex, PoisonError};
 
 use api::check::RISK;
 use planner::certainty::memory_certainty;
-use planner::fit::{Change, Combination, FewestDevices, Fit, FitResult, fewest_devices, fit_reported};
+use planner::fit::{Change, Combination, DeviceTable, FewestDevices, Fit, FitResult, fewest_devices, fit_reported};
 use planner::host::NeverCancelled;
 use serde::Serialize;
 
 use crate::config::FitArguments;
 use crate::field_names;
-use crate::plan_command::{Files, ProgressLine, read, refuse_configuration, validated};
+use crate::plan_command::{Files, NOTHING_FITS, ProgressLine, read, refuse_configuration, validated};
 use crate::workers::Threads;
-
-/// Exit code if neither the scenario nor a single change fits.
-const NOTHING_FITS: u8 = 3;
 
 /// Both tables, as JSON.
 #[derive(Serialize)]
@@ -24,7 +21,7 @@ struct Report {
     #[serde(flatten)]
     fit: Fit,
     #[serde(skip_serializing_if = "Option::is_none")]
-    fewest_devices: Option<Vec<FewestDevices>>,
+    fewest_devices: Option<DeviceTable>,
 }
 
 /// Analyses a scenario file and writes the result to standard output.
@@ -42,7 +39,6 @@ pub fn run(arguments: &FitArguments) -> anyhow::Result<ExitCode> {
     let report = |phase: &'static str, done: u32, total: u32| locked().show(phase, done, total);
     let fit = fit_reported(&scenario, arguments.planner, (&threads, &NeverCancelled), &report)?;
     let devices = arguments.devices.then(|| fewest_devices(&scenario, &threads, &NeverCancelled)).transpose()?;
-    let devices = devices.map(|table| table.rows);
     locked().write("");
     let is_hopeless = fit.base.iteration_s.is_none() && fit.changes.is_empty();
     let mut out = std::io::stdout().lock();
@@ -132,7 +128,7 @@ fn figures(result: &FitResult, difference_s: Option<f64>, is_at_risk: bool) -> S
 }
 
 /// Returns the table of the fewest devices as text.
-pub(crate) fn describe_devices(table: &[FewestDevices]) -> String {
+pub(crate) fn describe_devices(table: &DeviceTable) -> String {
     let row = |row: &FewestDevices| match (row.devices, row.result.iteration_s) {
         (Some(devices), Some(seconds)) => {
             let line =
@@ -141,7 +137,11 @@ pub(crate) fn describe_devices(table: &[FewestDevices]) -> String {
         }
         _ => format!("{:<20} does not fit 1,024 nodes\n", row.name),
     };
-    let rows: String = table.iter().map(row).collect();
+    let mut rows: String = table.rows.iter().map(row).collect();
+    if table.is_partial {
+        let (searched, types) = (table.rows.len(), table.types);
+        rows += &format!("the time limit was reached: {searched} of {types} device types are searched\n");
+    }
     format!(
         "\nfewest devices (whole nodes, or a half, a quarter or less of one), with free layout and settings:\n{rows}"
     )

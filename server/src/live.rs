@@ -83,6 +83,9 @@ pub enum LogRefusal {
         /// Stored bytes in the file.
         stored: u64,
     },
+    /// The log is compressed.
+    #[error("the log is compressed with gzip: send its text, or import the file as a run")]
+    Compressed,
     /// The run was imported from a complete file.
     #[error("the log of this run was imported whole and takes no more bytes")]
     Imported,

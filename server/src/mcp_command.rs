@@ -5,6 +5,7 @@ mod lines;
 use std::process::ExitCode;
 
 use rmcp::ServiceExt;
+use rmcp::service::ServerInitializeError;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::sync::mpsc;
 
@@ -45,7 +46,12 @@ pub fn run(arguments: &McpArguments) -> anyhow::Result<ExitCode> {
             }
             Ok::<(), std::io::Error>(())
         });
-        let service = Tools::new(Host::Process(threads)).serve((service_input, service_output)).await?;
+        let service = match Tools::new(Host::Process(threads)).serve((service_input, service_output)).await {
+            Ok(service) => service,
+            // The client closed the input before the first request.
+            Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(ExitCode::SUCCESS),
+            Err(error) => return Err(error.into()),
+        };
         service.waiting().await?;
         // The service can stop before the input ends.
         reader.abort();

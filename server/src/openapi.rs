@@ -1,7 +1,10 @@
 //! The OpenAPI document.
 
+use std::collections::BTreeMap;
+
 use api::problem::Problem;
 use utoipa::openapi::path::{Operation, PathItem};
+use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{ContentBuilder, Ref, RefOr, Response, ResponseBuilder};
 use utoipa::{OpenApi, PartialSchema, ToSchema};
 
@@ -37,27 +40,55 @@ pub(crate) fn front() -> utoipa::openapi::OpenApi {
     Front::openapi()
 }
 
+/// Example bodies of requests by method and path.
+const EXAMPLES: &str = include_str!("openapi/examples.json");
+/// Name of the token in the document.
+const TOKEN: &str = "token";
+
 /// Adds the common responses: errors are problem documents, and each request can be refused by the
-/// guard or fail with an internal error.
+/// guard or fail with an internal error. Adds the token, examples of bodies, and names of operations.
 pub(crate) fn finish(mut document: utoipa::openapi::OpenApi) -> utoipa::openapi::OpenApi {
     let mut schemas = Vec::new();
     Problem::schemas(&mut schemas);
     let components = document.components.get_or_insert_default();
     components.schemas.insert(Problem::name().into_owned(), Problem::schema());
     components.schemas.extend(schemas);
-    for item in document.paths.paths.values_mut() {
-        for (operation, is_change) in operations(item) {
-            everywhere(operation, is_change);
+    let token =
+        Http::builder().scheme(HttpAuthScheme::Bearer).description(Some("A token of `planscope token`")).build();
+    components.add_security_scheme(TOKEN, SecurityScheme::Http(token));
+    // A server without tokens needs none.
+    let needed = SecurityRequirement::new(TOKEN, [""; 0]);
+    document.security = Some(vec![SecurityRequirement::default(), needed]);
+    let examples: BTreeMap<String, serde_json::Value> =
+        serde_json::from_str(EXAMPLES).expect("the examples are an object");
+    for (path, item) in &mut document.paths.paths {
+        for (method, operation) in operations(item) {
+            everywhere(operation, !matches!(method, "GET" | "HEAD"));
+            operation.operation_id = Some(operation_id(method, path));
+            if let Some(example) = examples.get(&format!("{method} {path}"))
+                && let Some(body) = operation.request_body.as_mut()
+                && let Some(content) = body.content.get_mut("application/json")
+            {
+                content.example = Some(example.clone());
+            }
         }
     }
     document
 }
 
-fn operations(item: &mut PathItem) -> impl Iterator<Item = (&mut Operation, bool)> {
-    let reading = item.get.iter_mut().map(|operation| (operation, false));
-    let heads = item.head.iter_mut().map(|operation| (operation, false));
-    let changing = item.put.iter_mut().chain(&mut item.post).chain(&mut item.patch).chain(&mut item.delete);
-    reading.chain(heads).chain(changing.map(|operation| (operation, true)))
+/// Returns the operations of a path with their methods.
+fn operations(item: &mut PathItem) -> impl Iterator<Item = (&'static str, &mut Operation)> {
+    let PathItem { get, head, put, post, patch, delete, .. } = item;
+    let all = [("GET", get), ("HEAD", head), ("PUT", put), ("POST", post), ("PATCH", patch), ("DELETE", delete)];
+    all.into_iter().filter_map(|(method, operation)| Some((method, operation.as_mut()?)))
+}
+
+/// Names an operation by its method and path: `get_scenarios_id_rank` for `GET /api/v1/scenarios/{id}/rank`. Generators of
+/// clients need different names.
+fn operation_id(method: &str, path: &str) -> String {
+    let path = path.trim_start_matches('/').trim_start_matches("api/v1/");
+    let words = path.split(['/', '-', '.', '{', '}']).filter(|word| !word.is_empty());
+    [method.to_lowercase().as_str()].into_iter().chain(words).collect::<Vec<_>>().join("_")
 }
 
 fn everywhere(operation: &mut Operation, is_change: bool) {

@@ -13,7 +13,7 @@ use ingest::job_config;
 use planner::engine::{self, Observer, Record, Recorded};
 use planner::host::Workers;
 use planner::observer::BestSoFar;
-use planner::outcome::{PlanOutcome, Planning};
+use planner::outcome::{PlanOutcome, PlannerResult, Planning};
 use planner::scenario::validate::Datasets;
 use planner::scenario::{FieldError, PlannerKind, ValidScenario};
 use planner::workload::Dataset;
@@ -29,6 +29,8 @@ use crate::workers::Threads;
 const PROGRESS: Duration = Duration::from_millis(200);
 /// Exit code for an invalid scenario.
 const INVALID: u8 = 2;
+/// Exit code if nothing fits.
+pub(crate) const NOTHING_FITS: u8 = 3;
 
 /// Plans a scenario file and writes the outcome to standard output.
 pub fn run(arguments: &PlanArguments) -> anyhow::Result<ExitCode> {
@@ -55,7 +57,10 @@ pub fn run(arguments: &PlanArguments) -> anyhow::Result<ExitCode> {
     serde_json::to_writer_pretty(&mut out, &planning.outcome)?;
     writeln!(out)?;
     // The outcome has the reasons if there is no file.
-    file.map(|()| ExitCode::SUCCESS)
+    file?;
+    let is_planned = |result: &PlannerResult| matches!(result.answer, PlanOutcome::Planned(_));
+    let has_plan = planning.outcome.results.iter().any(is_planned);
+    Ok(if has_plan { ExitCode::SUCCESS } else { ExitCode::from(NOTHING_FITS) })
 }
 
 /// Refuses a configuration of a training job instead of a scenario.
@@ -234,7 +239,7 @@ pub(crate) fn read(path: &Path) -> anyhow::Result<String> {
 fn report(errors: &[FieldError], files: &Files) -> anyhow::Result<ExitCode> {
     let mut out = std::io::stderr().lock();
     for error in errors {
-        writeln!(out, "{}", field_names::describe(error, field_names::in_scenario))?;
+        writeln!(out, "planscope: {}", field_names::describe(error, field_names::in_scenario))?;
     }
     for (id, _) in &files.0 {
         writeln!(out, "dataset at hand: {id}")?;

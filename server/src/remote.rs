@@ -34,6 +34,7 @@ impl Remote {
     /// Returns the connection error, or the detail of the problem document.
     pub fn text(&self, path: &str) -> anyhow::Result<String> {
         let server = &self.server;
+        self.check_scheme()?;
         let mut request = agent().get(format!("{server}{path}")).header("Accept", "application/json");
         if let Some(token) = &self.token {
             request = request.header("Authorization", format!("Bearer {token}"));
@@ -59,6 +60,7 @@ impl Remote {
     /// Same as [`Self::document`].
     pub fn post<T: DeserializeOwned>(&self, path: &str, media_type: &str, body: String) -> anyhow::Result<T> {
         let server = &self.server;
+        self.check_scheme()?;
         let mut request = agent().post(format!("{server}{path}")).header("Content-Type", media_type);
         if let Some(token) = &self.token {
             request = request.header("Authorization", format!("Bearer {token}"));
@@ -66,6 +68,23 @@ impl Remote {
         let mut response = request.send(body).with_context(|| format!("{server} does not answer"))?;
         let text = accepted(&mut response)?;
         serde_json::from_str(&text).with_context(|| format!("the answer of {server} cannot be read"))
+    }
+}
+
+impl Remote {
+    /// Refuses addresses that the client cannot reach.
+    fn check_scheme(&self) -> anyhow::Result<()> {
+        let server = &self.server;
+        if server.starts_with("https://") {
+            anyhow::bail!(
+                "{server}: the command line has no TLS. Use the http address of the server in a trusted network or through a \
+                 tunnel, or send the file with curl"
+            );
+        }
+        if !server.starts_with("http://") {
+            anyhow::bail!("{server}: the address of a server starts with http://");
+        }
+        Ok(())
     }
 }
 

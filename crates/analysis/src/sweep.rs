@@ -260,6 +260,7 @@ impl Sweep {
         let mut failed = 0;
         for (number, axis) in self.axes.iter_mut().enumerate() {
             let mut first_wrong = None;
+            let mut first_readable = None;
             let mut readable = false;
             for value in &mut axis.values {
                 let is_preset = value.get("preset").is_some();
@@ -273,6 +274,7 @@ impl Sweep {
                 match place::read_with(&start, &axis.pointer, value.clone()) {
                     Ok(read) => {
                         readable = true;
+                        first_readable.get_or_insert_with(|| value.clone());
                         if let Some(filled) = read.pointer(&axis.pointer).filter(|_| is_preset) {
                             *value = filled.clone();
                         }
@@ -294,8 +296,9 @@ impl Sweep {
                     errors.push(FieldError::new(&format!("/axes/{number}"), detail));
                 }
                 _ => {
-                    // A later axis may overwrite fields set by the first value here.
-                    let _ = place::put(&mut start, &axis.pointer, axis.values[0].clone());
+                    // A later axis may overwrite fields set by the first readable value here.
+                    let value = first_readable.unwrap_or_else(|| axis.values[0].clone());
+                    let _ = place::put(&mut start, &axis.pointer, value);
                 }
             }
         }

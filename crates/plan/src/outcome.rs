@@ -16,7 +16,7 @@ pub use grouping::{DegreeGroups, IterationGroups, MicrobatchGroups};
 pub use nearest::{NearestMiss, RankNeed, memory_difference};
 pub use overrides::overrides;
 pub use placement::{Boundary, ModulePlacement, PlacedModules};
-pub use stage_layers::{is_even, layer_counts, range_name};
+pub use stage_layers::{is_even, joined, layer_counts, range_description, rank_description};
 pub use strategy::{IterationStrategy, PipelineSummary};
 
 pub use planscope_core::workload::BatchSummary;

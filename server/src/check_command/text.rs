@@ -169,7 +169,7 @@ pub(crate) fn best(report: &Report) -> Vec<String> {
         let settings = settings.collect::<Vec<_>>().join(", ");
         lines.push(format!("best plan: none fits. Searched: all layouts, with free {settings}"));
     }
-    if let Some(best) = &report.best {
+    if let Some((best, certainty)) = report.best_plan() {
         lines.push(String::new());
         lines.push(format!("best plan, with free layout and settings: {}", figures(best)));
         let settings = best.settings.map(|settings| format!("; {settings}")).unwrap_or_default();
@@ -178,6 +178,19 @@ pub(crate) fn best(report: &Report) -> Vec<String> {
             .map(|planner| format!("; planner {}", planner.title_with(best.layout.pipeline)))
             .unwrap_or_default();
         lines.push(format!("  {}{settings}{source}", degrees(best.layout)));
+        let Certainty { step_s, memory, .. } = certainty;
+        lines.push(format!(
+            "  {}{:.1} of {:.1} GiB per device; 80 % intervals: {:.3} to {:.3} s per step, {:.1} to {:.1} GiB; probability of \
+             running out of memory {:.0} %",
+            if memory.probability_out_of_memory > RISK { "at risk: " } else { "" },
+            best.metrics.peak_memory_gib,
+            best.metrics.memory_limit_gib,
+            step_s.low,
+            step_s.high,
+            memory.interval_gib.low,
+            memory.interval_gib.high,
+            100.0 * memory.probability_out_of_memory
+        ));
     }
     lines
 }
@@ -301,7 +314,7 @@ pub(crate) fn changes(report: &Report) -> Vec<String> {
     };
     if fit.changes.is_empty() {
         let mut lines = vec![String::new(), format!("none of {} changes would {purpose}", fit.simulated)];
-        lines.extend(report.fewest_devices.as_deref().map(|table| describe_devices(table).trim_end().to_owned()));
+        lines.extend(report.fewest_devices.as_ref().map(|table| describe_devices(table).trim_end().to_owned()));
         return lines;
     }
     let now = fit.base.iteration_s.map(|seconds| format!(" (now {seconds:.3} s)")).unwrap_or_default();

@@ -59,11 +59,11 @@ pub struct CheckArguments {
     #[arg(long, value_name = "TOKENS", value_parser = tokens)]
     pub tokens: Option<f64>,
     /// Price of a device for an hour, for the cost of the run.
-    #[arg(long, value_name = "PRICE", default_value_t = 0.0)]
+    #[arg(long, value_name = "PRICE", default_value_t = 0.0, requires = "tokens")]
     pub price: f64,
     /// Share of the time that is spent in steps that count, at most 1. The rest are restarts, repeated steps, checkpoints
     /// and evaluation.
-    #[arg(long, value_name = "SHARE", default_value_t = 1.0)]
+    #[arg(long, value_name = "SHARE", default_value_t = 1.0, requires = "tokens")]
     pub goodput: f64,
     /// Write JSON.
     #[arg(long)]
@@ -99,7 +99,9 @@ fn tokens(text: &str) -> Result<f64, String> {
     let suffixes = [('K', 1e3), ('M', 1e6), ('B', 1e9), ('T', 1e12)];
     let found = suffixes.into_iter().find(|(suffix, _)| text.ends_with([*suffix, suffix.to_ascii_lowercase()]));
     let (number, factor) = found.map_or((text, 1.0), |(_, factor)| (&text[..text.len() - 1], factor));
-    positive(number.trim()).map(|number| number * factor)
+    let number =
+        positive(number.trim()).map_err(|_| "a number greater than 0, with K, M, B or T for 10³ to 10¹²".to_owned());
+    number.map(|number| number * factor)
 }
 
 fn positive(text: &str) -> Result<f64, String> {

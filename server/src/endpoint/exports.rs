@@ -33,7 +33,7 @@ fn file(name: &str, media_type: &'static str, body: String) -> Response {
         ("iteration" = u32, Path, description = "Iteration, from 0"),
     ),
     responses(
-        (status = 200, body = String, content_type = "application/json", description = "The trace, as an attachment"),
+        (status = 200, body = serde_json::Value, content_type = "application/json", description = "The trace, as an attachment"),
         (status = 300, description = "The prefix is ambiguous; the candidates are listed"),
         (status = 400, description = "Too short, or not an identifier or iteration"),
         (status = 404, description = "Unknown, not planned yet, or no plan of that planner"),

@@ -101,7 +101,9 @@ impl ApiError {
             Self::TooLong(_) => ("too-long", S::UNPROCESSABLE_ENTITY, "The computation takes too long"),
             Self::Stopping => ("stopping", S::SERVICE_UNAVAILABLE, "The server is stopping"),
             Self::QueueFull(_) => ("queue-full", S::SERVICE_UNAVAILABLE, "The planning queue is full"),
-            Self::Unauthorised | Self::NoRunToken => ("token-needed", S::UNAUTHORIZED, "A token is needed"),
+            Self::Unauthorised | Self::InvalidToken | Self::NoRunToken => {
+                ("token-needed", S::UNAUTHORIZED, "A token is needed")
+            }
             Self::WrongTokens => ("wrong-tokens", S::TOO_MANY_REQUESTS, "Too many wrong tokens"),
             Self::NotAllowed { .. } => ("not-allowed", S::FORBIDDEN, "The token may not do this"),
             Self::TokenExists(_) => ("token-exists", S::CONFLICT, "There is a token of that name"),
@@ -155,6 +157,7 @@ fn log(refusal: &LogRefusal) -> (&'static str, StatusCode, &'static str) {
             (api::run::DIVERGED, StatusCode::CONFLICT, "The file is another one than before")
         }
         LogRefusal::Replaced { .. } => ("upload-replaced", StatusCode::CONFLICT, "Newer uploads of this log took over"),
+        LogRefusal::Compressed => ("compressed-log", StatusCode::UNSUPPORTED_MEDIA_TYPE, "The log is compressed"),
         LogRefusal::Imported => ("not-live", StatusCode::CONFLICT, "The log takes no more bytes"),
         LogRefusal::Full { .. } | LogRefusal::Files { .. } => {
             ("log-full", StatusCode::PAYLOAD_TOO_LARGE, "The log is full")

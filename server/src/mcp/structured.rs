@@ -1,8 +1,8 @@
 //! Answers of the tools as JSON with a schema, next to the text.
 
 use api::check::{Certainty, Edit, Verdict};
-use planner::fit::Change;
-use planner::outcome::{Layout, Planned};
+use planner::fit::{Change, DeviceTable, FewestDevices};
+use planner::outcome::{Layout, Planned, RunForecast};
 use planner::slowness::{Cause, LatePhase, Relation, Slowness};
 use rmcp::schemars::JsonSchema;
 use serde::Serialize;
@@ -21,6 +21,8 @@ pub(super) struct CheckAnswer {
     limit_gib: f64,
     /// Probability of running out of memory, if the job fits.
     probability_out_of_memory: Option<f64>,
+    /// Duration and cost of the run over `tokens`, if they are given.
+    run: Option<RunAnswer>,
     /// Reason why no plan fits.
     reason: Option<String>,
     /// Prediction, if the job fits.
@@ -29,6 +31,8 @@ pub(super) struct CheckAnswer {
     ranks: Vec<RankNeed>,
     /// Changes that help most, best first.
     changes: Vec<ChangeAnswer>,
+    /// Fewest devices of each type, if no change makes the job fit.
+    fewest_devices: Option<DevicesAnswer>,
     /// Values that the files do not state.
     assumed: Vec<String>,
     /// Settings that are not simulated.
@@ -47,6 +51,12 @@ pub(super) struct Prediction {
     step_s: f64,
     /// 80 % interval of the step time in s, lower and upper end, if it is known.
     step_interval_s: Option<[f64; 2]>,
+    /// Peak memory per device in GiB.
+    peak_gib: f64,
+    /// 80 % interval of the memory that the framework reserves, in GiB, lower and upper end, if it is known.
+    memory_interval_gib: Option<[f64; 2]>,
+    /// Probability of running out of memory, if it is known.
+    probability_out_of_memory: Option<f64>,
     /// Tokens per second and device.
     tokens_per_s_per_device: Option<f64>,
     /// Model TFLOP/s per device, without recomputation, with all attention scores.
@@ -63,6 +73,52 @@ pub(super) struct Prediction {
     chunks: u32,
     /// Sequences of a microbatch.
     microbatch: u32,
+}
+
+/// Fewest devices of each type.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[schemars(crate = "rmcp::schemars")]
+pub(super) struct DevicesAnswer {
+    /// Device types in ascending number of devices.
+    rows: Vec<DeviceAnswer>,
+    /// Number of device types to search. The table has fewer rows if the time limit was reached.
+    types: u32,
+    /// True if the time limit was reached.
+    is_partial: bool,
+}
+
+/// Fewest devices of a type.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[schemars(crate = "rmcp::schemars")]
+pub(super) struct DeviceAnswer {
+    /// Identifier of the device type, for `device`.
+    device: String,
+    /// Number of devices; null if 1,024 nodes hold no plan.
+    devices: Option<u32>,
+    /// ZeRO stage, offload and expert parallelism.
+    settings: String,
+    /// Time of a step in s.
+    step_s: Option<f64>,
+    /// Peak memory per device in GiB.
+    peak_gib: Option<f64>,
+}
+
+/// Duration and cost of a run over a number of tokens.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[schemars(crate = "rmcp::schemars")]
+pub(super) struct RunAnswer {
+    /// Number of steps.
+    steps: f64,
+    /// Days.
+    days: f64,
+    /// 80 % interval of the days, lower and upper end.
+    days_interval: [f64; 2],
+    /// Device hours.
+    device_hours: f64,
+    /// Cost; 0 without a price.
+    cost: f64,
+    /// 80 % interval of the cost, lower and upper end.
+    cost_interval: [f64; 2],
 }
 
 /// Peak memory of a pipeline rank in GiB per device.
@@ -198,6 +254,7 @@ impl CheckAnswer {
             peak_gib: fit.base.peak_gib,
             limit_gib: fit.limit_gib,
             probability_out_of_memory: certainty.map(|certainty| certainty.memory.probability_out_of_memory),
+            run: check.run.as_ref().map(RunAnswer::of),
             reason: fit.base.binding.clone(),
             prediction: check.plan.as_ref().map(|plan| Prediction::of(plan, certainty)),
             ranks: fit.ranks.iter().map(rank).collect(),
@@ -207,6 +264,7 @@ impl CheckAnswer {
                 .zip(report.edits())
                 .map(|(change, edits)| ChangeAnswer::of(change, edits))
                 .collect(),
+            fewest_devices: report.fewest_devices.as_ref().map(DevicesAnswer::of),
             assumed: check.assumed.clone(),
             not_modelled: check.not_modelled.clone(),
             refusals: check.refusals.clone(),
@@ -221,6 +279,10 @@ impl Prediction {
         Self {
             step_s: plan.metrics.iteration_s,
             step_interval_s: certainty.map(|certainty| [certainty.step_s.low, certainty.step_s.high]),
+            peak_gib: plan.metrics.peak_memory_gib,
+            memory_interval_gib: certainty
+                .map(|certainty| [certainty.memory.interval_gib.low, certainty.memory.interval_gib.high]),
+            probability_out_of_memory: certainty.map(|certainty| certainty.memory.probability_out_of_memory),
             tokens_per_s_per_device: plan.metrics.tokens_per_s_per_device,
             tflops_per_device: plan.metrics.tflops_per_device,
             mfu: plan.metrics.mfu,
@@ -229,6 +291,32 @@ impl Prediction {
             data,
             chunks,
             microbatch,
+        }
+    }
+}
+
+impl DevicesAnswer {
+    fn of(table: &DeviceTable) -> Self {
+        let row = |row: &FewestDevices| DeviceAnswer {
+            device: row.preset.clone(),
+            devices: row.devices,
+            settings: row.settings.clone(),
+            step_s: row.result.iteration_s,
+            peak_gib: row.result.peak_gib,
+        };
+        Self { rows: table.rows.iter().map(row).collect(), types: table.types, is_partial: table.is_partial }
+    }
+}
+
+impl RunAnswer {
+    fn of(run: &RunForecast) -> Self {
+        Self {
+            steps: run.steps,
+            days: run.expected.days,
+            days_interval: [run.low.days, run.high.days],
+            device_hours: run.expected.device_hours,
+            cost: run.expected.money,
+            cost_interval: [run.low.money, run.high.money],
         }
     }
 }
@@ -305,7 +393,10 @@ pub(super) struct PlanAnswer {
 
 impl PlanAnswer {
     pub(super) fn of(report: &Report) -> Self {
-        Self { check: CheckAnswer::of(report), best: report.best_plan().map(|plan| Prediction::of(plan, None)) }
+        Self {
+            check: CheckAnswer::of(report),
+            best: report.best_plan().map(|(plan, certainty)| Prediction::of(plan, Some(certainty))),
+        }
     }
 }
 

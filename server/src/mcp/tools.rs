@@ -35,19 +35,19 @@ pub(super) struct ConfigurationArguments {
     /// Contents of further files of the same job, for example DeepSpeed JSON next to a `config.json`.
     #[serde(default)]
     further: Vec<String>,
-    /// Total number of devices. Default: as the text states, or the fewest for its layout.
+    /// Total number of devices, 1 to 131,072. Default: as the text states, or an assumed number, which the answer names.
     #[serde(default)]
     devices: Option<u32>,
     /// Device type, for example `h100`. Default: as the text states, or `h100`.
     #[serde(default)]
     device: Option<String>,
-    /// Tokens of the whole run: adds its days and device hours to the answer.
+    /// Tokens of the whole run, more than 0: adds its days and device hours to the answer.
     #[serde(default)]
     tokens: Option<f64>,
-    /// Price of a device for an hour: adds the cost of the run over `tokens`.
+    /// Price of a device for an hour, 0 or more: adds the cost of the run over `tokens`.
     #[serde(default)]
     price_per_hour: Option<f64>,
-    /// Share of the time of the run over `tokens` that computes useful steps, at most 1. Default: 1.
+    /// Share of the time of the run over `tokens` that computes useful steps, more than 0 and at most 1. Default: 1.
     #[serde(default)]
     goodput: Option<f64>,
 }
@@ -66,8 +66,9 @@ pub(super) struct CompareArguments {
 #[derive(Debug, Clone, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WhySlowArguments {
+    /// Configuration of the run.
     configuration: ConfigurationArguments,
-    /// Measured time of a step in s.
+    /// Measured time of a step in s, more than 0.
     #[serde(default)]
     step_s: Option<f64>,
     /// Measured tokens per second and device.

@@ -41,10 +41,13 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any, Callable, Iterator, Optional, Sequence
 
-import torch
-import torch.distributed as dist
-import torch.nn.functional as F
-from torch import Tensor, nn
+try:
+    import torch
+    import torch.distributed as dist
+    import torch.nn.functional as F
+    from torch import Tensor, nn
+except ModuleNotFoundError as missing:
+    sys.exit(f"This program needs PyTorch, which this Python does not have ({missing}). Install torch, then run it again.")
 
 FORMAT = "planscope-measurements"
 VERSION = 1

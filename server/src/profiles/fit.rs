@@ -157,7 +157,9 @@ fn cluster(base: &Base, measured: &Measured) -> Result<NewProfile, ProfileError>
     let mut report = lines(|out| told::files(out, measured, &start));
     let report_lines = lines(|out| told::parts(out, &fitted));
     if !fitted.parts.iter().any(|part| part.fitted) {
-        return Err(ProfileError::Nothing(report_lines.join("; ")));
+        // Refused rows are the likely reason.
+        report.extend(report_lines);
+        return Err(ProfileError::Nothing(report.join("; ")));
     }
     start::check(&fitted.cluster).map_err(|error| ProfileError::InvalidCluster(error.to_string()))?;
     if let Some(doubt) = doubt(&start.cluster, &fitted, &samples).filter(|_| !base.confirmed) {

@@ -1,5 +1,7 @@
 //! The OpenAPI document.
 
+use std::collections::BTreeSet;
+
 use harness::TestServer;
 use serde_json::Value;
 
@@ -33,6 +35,48 @@ async fn every_error_is_described_as_a_problem() {
     for name in text.split("#/components/schemas/").skip(1).filter_map(|rest| rest.split('"').next()) {
         assert!(document["components"]["schemas"][name].is_object(), "{name}");
     }
+}
+
+#[tokio::test]
+async fn operations_have_different_names_and_a_token() {
+    let server = TestServer::open().await;
+    let document: Value = server.get("/api/v1/openapi.json").await.json();
+    let mut names = BTreeSet::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            let name = operation["operationId"].as_str().unwrap();
+            assert!(names.insert(name.to_owned()), "{method} {path}: {name}");
+        }
+    }
+    assert!(names.contains("get_scenarios_id") && names.contains("post_checks"), "{names:?}");
+    assert_eq!(document["components"]["securitySchemes"]["token"]["scheme"], "bearer");
+}
+
+/// Every JSON body without an object in its path has an example, which the server accepts as it is.
+#[tokio::test]
+async fn examples_of_bodies_are_accepted() {
+    let server = TestServer::open().await;
+    let document: Value = server.get("/api/v1/openapi.json").await.json();
+    // Bodies that name objects of the server.
+    let others = ["/api/v1/datasets/previews", "/api/v1/datasets/previews/merge", "/api/v1/tokenizers"];
+    let (mut sent, mut described) = (0, 0);
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            let body = &operation["requestBody"]["content"]["application/json"];
+            if !body.is_object() || others.contains(&path.as_str()) {
+                continue;
+            }
+            let example = &body["example"];
+            assert!(example.is_object(), "{method} {path} has no example");
+            described += 1;
+            if !path.contains('{') {
+                let reply = server.request(&method.to_uppercase(), path, example.to_string()).await;
+                assert!((200..300).contains(&reply.status), "{method} {path}: {} {}", reply.status, reply.text());
+                sent += 1;
+            }
+        }
+    }
+    assert!(sent >= 9 && described >= 17, "{sent} {described}");
 }
 
 /// Types with the same name would share a schema. Each page has its own row schema.

@@ -32,6 +32,8 @@ pub struct FewestDevices {
 pub struct DeviceTable {
     /// Device types in ascending number of devices. Types that hold no plan come last.
     pub rows: Vec<FewestDevices>,
+    /// Number of device types to search.
+    pub types: u32,
     /// True if the time limit was reached before all device types were searched.
     pub is_partial: bool,
 }

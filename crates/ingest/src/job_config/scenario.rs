@@ -17,6 +17,7 @@ const DEVICE: &str = "h100";
 const MAX_PER_NODE: u32 = 16;
 const SEQUENCE: u32 = 4096;
 const BATCH: u32 = 256;
+const GIB: f64 = 1_073_741_824.0;
 /// Maximum values in a scenario. Scenario validation rejects larger values.
 const MAX_NODES: u32 = 16_384;
 
@@ -27,7 +28,7 @@ pub(super) fn build(
     (format, settings): (ConfigFormat, &Settings),
     keys: &mut Keys,
 ) -> Scenario {
-    let (cluster, replicas) = cluster(settings, keys);
+    let (cluster, replicas) = cluster(settings, model.parameters(), keys);
     let workload = workload(&model, settings, replicas, keys);
     let title = name.rsplit(['/', '\\']).next().filter(|title| !title.is_empty());
     let activation_offload = settings.offloaded_activations(model.layers());
@@ -114,8 +115,8 @@ fn planners(schedule: Option<PlannerKind>, layout: &LayoutRequest) -> Vec<Planne
     schedule.into_iter().chain(others).collect()
 }
 
-/// Returns the cluster and the data-parallel degree.
-fn cluster(settings: &Settings, keys: &mut Keys) -> (Cluster, u32) {
+/// Returns the cluster and the data-parallel degree of a model with `parameters`.
+fn cluster(settings: &Settings, parameters: u64, keys: &mut Keys) -> (Cluster, u32) {
     match (settings.device, &settings.other_device) {
         (Some(_), _) => {}
         (None, Some(name)) => keys.not_modelled(format!(
@@ -126,8 +127,13 @@ fn cluster(settings: &Settings, keys: &mut Keys) -> (Cluster, u32) {
     let unit = settings.devices_per_replica();
     let per_node = settings.devices_per_node;
     let stated = settings.stated_devices().or_else(|| settings.replicas.map(|replicas| replicas.saturating_mul(unit)));
+    let preset = presets::cluster(settings.device.unwrap_or(DEVICE))
+        .unwrap_or_else(|| presets::clusters().swap_remove(0).cluster);
     let devices = stated.unwrap_or_else(|| {
-        let devices = assumed_devices(settings, unit);
+        let devices = match settings.has_layout {
+            true => assumed_devices(settings, unit),
+            false => roomy_devices(settings, parameters, &preset),
+        };
         keys.assume(format!("The number of devices is not stated. It is read as {devices}."));
         devices
     });
@@ -144,8 +150,6 @@ fn cluster(settings: &Settings, keys: &mut Keys) -> (Cluster, u32) {
              counts."
         ));
     }
-    let preset = presets::cluster(settings.device.unwrap_or(DEVICE))
-        .unwrap_or_else(|| presets::clusters().swap_remove(0).cluster);
     if let Some(stated) = per_node.filter(|&stated| stated > preset.devices_per_node.max(MAX_PER_NODE)) {
         keys.refuse(format!(
             "The job states {stated} devices of a node, and a node of {} has {}. State the devices of a node and the number of \
@@ -193,9 +197,6 @@ const fn common_divisor(a: u32, b: u32) -> u32 {
 
 /// Returns the minimum number of full nodes for one replica and the expert-parallel group.
 fn assumed_devices(settings: &Settings, unit: u32) -> u32 {
-    if !settings.has_layout {
-        return 4 * NODE;
-    }
     let copies = if let Some(Sharding::Copies(copies)) = settings.sharding { copies.max(1) } else { 1 };
     let replicas = settings.expert.unwrap_or(1).max(1).saturating_mul(copies);
     let min_devices = unit.saturating_mul(replicas).min(MAX_NODES * NODE);
@@ -203,6 +204,16 @@ fn assumed_devices(settings: &Settings, unit: u32) -> u32 {
         .map(|times| min_devices.saturating_mul(times))
         .find(|devices| devices.is_multiple_of(NODE))
         .unwrap_or(min_devices)
+}
+
+/// Returns four nodes, or the smallest power of two of nodes whose memory the sharded state fills to 60 %: 18 bytes per
+/// parameter of mixed precision with Adam, or the weights in 16 bits with adapters.
+fn roomy_devices(settings: &Settings, parameters: u64, cluster: &Cluster) -> u32 {
+    let bytes = if settings.adapters.is_some() { 2.0 } else { 18.0 };
+    let needed = bytes * parameters as f64 / GIB;
+    let of_nodes = |nodes: u32| 0.6 * f64::from(nodes * NODE) * cluster.device.memory_gib;
+    let powers = (2..).map(|power| 1_u32 << power).take_while(|&nodes| nodes <= MAX_NODES);
+    NODE * powers.clone().find(|&nodes| needed <= of_nodes(nodes)).or(powers.last()).unwrap_or(4)
 }
 
 /// Formats a count with its noun, for example "1 sequence" or "4 sequences".

@@ -21,13 +21,16 @@ use super::{ConfigFormat, JobConfigError, document, launcher, model_config, mode
 const FLAVORS: &str = include_str!("flavors.json");
 
 pub(super) fn is_job(keys: &Keys) -> bool {
-    keys.has("model.name") && (keys.has("model.flavor") || keys.has_section("training."))
+    let has_model = keys.has("model.name") && (keys.has("model.flavor") || keys.has_section("training."));
+    has_model || (keys.has_section("parallelism.") && keys.has_section("training."))
 }
 
-/// Reads a job file. The model of `config.json` (`stated`) replaces a flavor that is not known.
+/// Reads a job file. The model of `config.json` (`stated`) replaces a flavor that is missing or not known.
 pub(super) fn read(keys: &mut Keys, stated: &mut Option<(Model, Option<u32>)>) -> Result<Settings, JobConfigError> {
-    let (model, max_positions) = match model(keys)? {
+    let named = if keys.has("model.name") { model(keys)? } else { Named::Missing };
+    let (model, max_positions) = match named {
         Named::Known(model) => (model, None),
+        Named::Missing => stated.take().ok_or(JobConfigError::NoModel { format: ConfigFormat::Torchtitan.name() })?,
         Named::Unknown { flavor } => match stated.take() {
             Some(stated) => stated,
             None => (by_hub_name(keys, &flavor)?, None),
@@ -103,6 +106,8 @@ pub(super) fn flavor(name: &str, flavor: &str) -> Result<Option<Value>, JobConfi
 /// Model of the name and the flavor of a job file.
 enum Named {
     Known(Model),
+    /// The file has no model.
+    Missing,
     /// The sizes of the flavor are not known.
     Unknown {
         flavor: String,
@@ -136,9 +141,6 @@ fn by_hub_name(keys: &mut Keys, flavor: &str) -> Result<Model, JobConfigError> {
 }
 
 fn model(keys: &mut Keys) -> Result<Named, JobConfigError> {
-    if !keys.has("model.name") {
-        return Err(JobConfigError::NoModel { format: ConfigFormat::Torchtitan.name() });
-    }
     let name = keys.text(&["model.name"], "model").unwrap_or_default();
     let flavor = keys.text(&["model.flavor"], "size of the model").unwrap_or_default();
     let Some(sizes) = self::flavor(&name, &flavor)? else { return Ok(Named::Unknown { flavor }) };

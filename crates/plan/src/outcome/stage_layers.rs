@@ -1,9 +1,9 @@
 //! Number of layers per stage of a plan with one module.
 
-use planscope_core::model::Model;
+use planscope_core::model::{Model, ModuleRole};
 use planscope_core::timeline::StageLayers;
 
-use super::Planned;
+use super::{Planned, StageSummary};
 
 /// Returns the layers per stage, in stage order. `layers` is their sum. `None` if the stages do not divide the
 /// layers of one module in order.
@@ -18,13 +18,60 @@ pub fn layer_counts(planned: &Planned, layers: u32) -> Option<Vec<u32>> {
 }
 
 /// Names a range of layers, for example "0-4" or "16". Models with several modules have the name of the module before it.
-pub fn range_name(model: &Model, range: StageLayers) -> String {
+fn range_name(model: &Model, range: StageLayers) -> String {
     let last = range.end.saturating_sub(1);
     let layers = if range.first == last { last.to_string() } else { format!("{}-{last}", range.first) };
     match model.modules.as_slice() {
         [_] => layers,
         modules => format!("{} {layers}", modules[range.module as usize].name),
     }
+}
+
+/// Describes a range of layers with the embedding (`begins`) and the output head (`ends`) of its stage: "0-4 with the
+/// embedding". Empty for a range without any of them.
+pub fn range_description(model: &Model, range: StageLayers, (begins, ends): (bool, bool)) -> String {
+    let module = &model.modules[range.module as usize];
+    let has_vocabulary = module.role == ModuleRole::Backbone && module.vocab > 0;
+    let blocks = match (has_vocabulary && begins, module.predicted() > 0 && ends) {
+        (true, true) => "embedding and output head",
+        (true, false) => "the embedding",
+        (false, true) => "the output head",
+        (false, false) => "",
+    };
+    match (range.end <= range.first, blocks.is_empty()) {
+        (true, _) => blocks.to_owned(),
+        (false, true) => range_name(model, range),
+        (false, false) => format!("{} with {blocks}", range_name(model, range)),
+    }
+}
+
+/// Describes the layers of a rank of a plan, as [`range_description`] does. "none" for stages without layers, empty without
+/// stages.
+pub fn rank_description(model: &Model, stages: &[StageSummary], rank: u32) -> String {
+    let count = |range: &StageLayers| model.modules[range.module as usize].layers;
+    let has = |stages: &[StageSummary], is_end: &dyn Fn(&StageLayers) -> bool| {
+        stages.iter().any(|stage| stage.ranges.iter().any(is_end))
+    };
+    if stages.iter().all(|stage| stage.rank != rank) {
+        return String::new();
+    }
+    let mut parts = Vec::new();
+    for (index, stage) in stages.iter().enumerate().filter(|(_, stage)| stage.rank == rank) {
+        for range in &stage.ranges {
+            let is_first = |other: &StageLayers| other.module == range.module && other.first == 0;
+            let is_last = |other: &StageLayers| other.module == range.module && other.end == count(other);
+            let begins = is_first(range) && !has(&stages[..index], &is_first);
+            let ends = is_last(range) && !has(&stages[index + 1..], &is_last);
+            parts.push(range_description(model, *range, (begins, ends)));
+        }
+    }
+    joined(parts)
+}
+
+/// Joins descriptions of ranges.
+pub fn joined(parts: impl IntoIterator<Item = String>) -> String {
+    let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    if parts.is_empty() { "none".to_owned() } else { parts.join(", ") }
 }
 
 /// Returns true if all stages have equally many layers.

@@ -8,7 +8,8 @@ use planscope_plan::scenario::{FreeSetting, PlannerKind, Scenario, SearchSetting
 /// Maximum number of nodes in the search.
 const MAX_NODES: u32 = 1024;
 
-/// Returns the fewest devices of every type on which 1F1B has a plan. Layout and settings are free.
+/// Returns the fewest devices of every type on which 1F1B has a plan. Layout and settings are free. The device type of the
+/// scenario is searched first, because a time limit can end the search.
 pub fn fewest_devices(
     valid: &ValidScenario,
     workers: &dyn Workers,
@@ -21,7 +22,9 @@ pub fn fewest_devices(
     scenario.training.context_parallel = 1;
     scenario.search = SearchSettings { rollouts: 0, ..scenario.search };
     let (mut rows, mut is_partial) = (Vec::new(), false);
-    for preset in presets::clusters() {
+    let mut types = presets::clusters();
+    types.sort_by_key(|preset| preset.cluster.name != scenario.cluster.name);
+    for preset in &types {
         let mut evaluate = |devices: u32| {
             let cluster = cluster_of(&preset.cluster, devices);
             let on_devices = Scenario { cluster, ..scenario.clone() };
@@ -47,7 +50,7 @@ pub fn fewest_devices(
         }
     }
     rows.sort_by_key(|row| row.devices.unwrap_or(u32::MAX));
-    Ok(DeviceTable { rows, is_partial })
+    Ok(DeviceTable { rows, types: types.len() as u32, is_partial })
 }
 
 /// Number of devices if a plan fits, its result or the need, and settings.

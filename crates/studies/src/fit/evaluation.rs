@@ -6,7 +6,7 @@ use super::FitResult;
 use planscope_analysis::analysis::AnalysisError;
 use planscope_core::host::{Cancellation, Workers};
 use planscope_plan::observer::Observer;
-use planscope_plan::outcome::{PlanOutcome, Planned, RankMemory, RankNeed, is_even, layer_counts, range_name};
+use planscope_plan::outcome::{PlanOutcome, Planned, RankMemory, RankNeed, is_even, layer_counts, rank_description};
 use planscope_plan::scenario::{PlannerKind, Scenario, ValidScenario};
 use planscope_planners::engine::{self, PlanError};
 
@@ -55,16 +55,12 @@ pub(crate) fn evaluate(
     Ok(Some(match result.answer {
         PlanOutcome::Planned(planned) => {
             let model = &valid.scenario().model;
-            let rank_layers = |rank: u32| {
-                let ranges = planned.stages.iter().filter(|stage| stage.rank == rank).flat_map(|stage| &stage.ranges);
-                ranges.map(|range| range_name(model, *range)).collect::<Vec<_>>().join(", ")
-            };
             let ranks = planned.ranks.iter();
             Evaluated {
                 ranks: ranks
                     .map(|rank| RankNeed {
                         rank: rank.rank,
-                        layers: rank_layers(rank.rank),
+                        layers: rank_description(model, &planned.stages, rank.rank),
                         memory: RankMemory { ..rank.memory },
                     })
                     .collect(),

@@ -8,8 +8,12 @@ use crate::results::ranking;
 
 /// Describes the table in a sentence.
 pub(super) fn note(table: &DeviceTable) -> String {
-    let partial =
-        if table.is_partial { " The server's time limit was reached before all types were searched." } else { "" };
+    let partial = if table.is_partial {
+        let (searched, types) = (table.rows.len(), table.types);
+        format!(" The time limit of the server was reached: {searched} of {types} device types were searched.")
+    } else {
+        String::new()
+    };
     format!(
         "1F1B with free layout, and ZeRO 3 or offload where needed; whole nodes up to 1,024, or a half, a quarter or less of one node.{partial}"
     )

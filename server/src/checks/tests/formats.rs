@@ -128,7 +128,6 @@ fn gpt_neox() {
                 ],
             ),
             ("full", &["checkpoint_activations: true"]),
-            ("zero 1", &["stage: 1"]),
             ("zero 2", &["stage: 2"]),
             ("zero 3", &["stage: 3"]),
         ],

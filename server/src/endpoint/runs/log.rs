@@ -27,6 +27,8 @@ use crate::token::Token;
 const PIECE_BYTES: usize = 256 << 10;
 /// Maximum stored length of an end reason, in characters.
 const MAX_REASON: usize = 2000;
+/// First bytes of a file that gzip compressed.
+const GZIP: [u8; 2] = [0x1f, 0x8b];
 /// Maximum size of a finish request in KiB, far above the maximum length of the reason.
 pub(crate) const MAX_END_KIB: usize = 64;
 
@@ -84,6 +86,7 @@ pub(crate) async fn end(
         (status = 409, description = "gap: continue at Upload-Offset; diverged: open the next file; not-live: the log was imported; upload-replaced: a newer upload replaced this one"),
         (status = 410, description = "Deleted"),
         (status = 413, description = "Exceeds the limit of a request or a run"),
+        (status = 415, description = "The log is compressed"),
         (status = 429, description = "Too many logs are being sent; try again later"),
     )
 )]
@@ -282,6 +285,9 @@ impl Upload {
         // An upload can last for days, and the token may expire in the meantime.
         if let Some(token) = &self.token {
             admit(&self.app, &self.run, token).await?;
+        }
+        if self.offset == 0 && piece.starts_with(&GZIP) {
+            return Err(LogRefusal::Compressed.into());
         }
         let piece = Bytes::from(piece);
         let end = self.app.live.append(&self.run, Some(self.file), self.offset, &piece).await?;

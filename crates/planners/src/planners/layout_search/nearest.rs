@@ -4,12 +4,12 @@ use super::{Composition, LayoutSearch, Microbatches, Sized};
 use crate::planners::breakdown::rank_memory;
 use crate::planners::contents;
 use crate::planners::infeasible::Infeasibility;
-use planscope_core::model::{Model, ModuleRole};
+use planscope_core::model::Model;
 use planscope_core::units::Bytes;
 use planscope_cost::cost::Partition;
 use planscope_cost::cost::partition::LayerRange;
 use planscope_pipeline::simulate::{execute, peak_memory_over};
-use planscope_plan::outcome::{Layout, NearestMiss, RankMemory, RankNeed, range_name};
+use planscope_plan::outcome::{Layout, NearestMiss, RankMemory, RankNeed, joined, range_description};
 
 /// Limit on simulated layouts.
 const MAX_SIMULATED: usize = 48;
@@ -150,22 +150,7 @@ impl LayoutSearch<'_> {
 
 /// Describes the layers on a rank.
 fn layers(model: &Model, partition: &Partition, rank: usize, ranks: usize) -> String {
-    let description = |range: &LayerRange| {
-        let module = &model.modules[range.module];
-        let has_vocabulary = module.role == ModuleRole::Backbone && module.vocab > 0;
-        let ends = match (has_vocabulary && range.begins(), module.predicted() > 0 && range.ends(model)) {
-            (true, true) => "embedding and output head",
-            (true, false) => "the embedding",
-            (false, true) => "the output head",
-            (false, false) => "",
-        };
-        match (range.is_empty(), ends.is_empty()) {
-            (true, _) => ends.to_owned(),
-            (false, true) => range_name(model, contents::layers(range)),
-            (false, false) => format!("{} with {ends}", range_name(model, contents::layers(range))),
-        }
-    };
-    let parts = partition.stages_on(rank, ranks).flatten().map(description).filter(|part| !part.is_empty());
-    let parts: Vec<String> = parts.collect();
-    if parts.is_empty() { "none".to_owned() } else { parts.join(", ") }
+    let description =
+        |range: &LayerRange| range_description(model, contents::layers(range), (range.begins(), range.ends(model)));
+    joined(partition.stages_on(rank, ranks).flatten().map(description))
 }
