@@ -12,6 +12,7 @@ mod programs;
 mod refusals;
 mod silent_settings;
 mod state_formats;
+mod trained_parts;
 mod trainers;
 mod unmodelled;
 mod wrappers;
