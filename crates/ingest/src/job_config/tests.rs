@@ -10,6 +10,7 @@ mod newer_files;
 mod notations;
 mod programs;
 mod refusals;
+mod reported_files;
 mod silent_settings;
 mod state_formats;
 mod trained_parts;
