@@ -108,8 +108,8 @@ pub(super) fn add_overrides(keys: &mut Keys, text: &str) -> Result<(), JobConfig
     for word in arguments::expanded_words(text, keys) {
         let word = word.trim_matches(['"', '\'', '\\']).trim_start_matches('+');
         let Some((key, value)) = word.split_once('=') else { continue };
-        // A variable of the script.
-        if keys.has(&format!("${key}")) {
+        // A variable of the script. In a list of arguments, this setting of fine-tuning looks like one.
+        if key != "ulysses_sequence_parallel_size" && keys.has(&format!("${key}")) {
             continue;
         }
         let is_key = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_');

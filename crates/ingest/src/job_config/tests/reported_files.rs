@@ -179,4 +179,10 @@ fn variables_of_scripts_are_no_settings() {
     );
     assert_eq!(job.scenario.training.context_parallel, 4);
     assert!(job.unknown.is_empty(), "{:?}", job.unknown);
+    // A list with one argument per line.
+    let job = config(
+        "-m verl.trainer.fsdp_sft_trainer\ndata.micro_batch_size_per_gpu=4\nmodel.partial_pretrain=Qwen/Qwen2.5-0.5B-Instruct\n\
+         ulysses_sequence_parallel_size=2\nuse_remove_padding=true\n",
+    );
+    assert_eq!(job.scenario.training.context_parallel, 2);
 }

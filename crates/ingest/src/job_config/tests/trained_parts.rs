@@ -14,6 +14,16 @@ fn says(job: &JobConfig, text: &str) -> bool {
     job.not_modelled.iter().any(|sentence| sentence.contains(text))
 }
 
+#[test]
+fn single_weights_that_are_trained_or_frozen_are_reported() {
+    let job =
+        |options: &str| config(&format!("swift sft --model Qwen/Qwen2.5-VL-7B-Instruct --train_type full {options}\n"));
+    assert!(says(&job("--freeze_parameters_ratio 0.5"), "--freeze_parameters_ratio freezes some weights."));
+    assert!(says(&job("--trainable_parameters visual.merger"), "--trainable_parameters trains more weights"));
+    let none = job("--freeze_parameters_ratio 0.");
+    assert!(!says(&none, "freezes some weights") && none.unknown.is_empty(), "{:?}", none.unknown);
+}
+
 /// Returns whether the encoder and the language model are frozen.
 fn frozen(job: &JobConfig) -> [bool; 2] {
     let modules = &job.scenario.model.modules;
@@ -119,8 +129,8 @@ fn a_frozen_language_model_without_a_known_encoder_is_reported() {
     let job = config(&format!("{tower} {VICUNA} {TRAINER} --tune_mm_mlp_adapter True\n"));
     assert_eq!(job.scenario.model.modules.first().map(|module| module.layers), Some(24));
     assert!(says(&job, "is read as CLIP ViT-L/14"), "{:?}", job.not_modelled);
-    let job = config(&format!("{tower} {VICUNA} {TRAINER}\n"));
-    assert_eq!(job.scenario.model.modules.len(), 1);
+    let job = config(&format!("{tower} {VICUNA} {TRAINER} --frames_upbound 32\n"));
+    assert_eq!((job.scenario.model.modules.len(), job.unknown.len()), (1, 0), "{:?}", job.unknown);
     assert!(says(&job, "The vision encoder is left out"), "{:?}", job.not_modelled);
     let job = config(&format!("torchrun x.py {VICUNA} {TRAINER} --freeze_llm True\n"));
     assert!(says(&job, "the part that is trained is left out"), "{:?}", job.not_modelled);

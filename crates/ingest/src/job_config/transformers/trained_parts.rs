@@ -61,8 +61,14 @@ const PROJECTOR_ONLY: [&str; 2] = ["tune_mm_mlp_adapter", "train_mm_proj_only"];
 /// Keys of the name of an encoder that is no part of the model.
 const ENCODER: [&str; 3] = ["vision_tower", "vision_path", "vision_model_name_or_path"];
 
-/// Starts of keys of LLaVA and InternVL that change neither time nor memory.
-const WITHOUT_EFFECT: [&str; 13] = [
+/// Starts of keys of LLaVA and InternVL that change neither time nor memory, or only those of an encoder that is read.
+const WITHOUT_EFFECT: [&str; 19] = [
+    "down_sample_ratio",
+    "dynamic_image_size",
+    "force_image_size",
+    "frames_upbound",
+    "min_dynamic_patch",
+    "use_thumbnail",
     "conv_style",
     "drop_path_rate",
     "max_dynamic_patch",
@@ -141,7 +147,10 @@ fn trained(keys: &mut Keys) -> Trained {
 /// Reports switches that train some layers of a part.
 fn partial(keys: &mut Keys) {
     let is_set = |keys: &Keys, name: &str| {
-        keys.peek(name).is_some_and(|value| !matches!(value.trim().to_lowercase().as_str(), "" | "0" | "0.0" | "false"))
+        keys.peek(name).is_some_and(|value| {
+            let value = value.trim();
+            !value.is_empty() && !value.eq_ignore_ascii_case("false") && value.parse() != Ok(0.0)
+        })
     };
     for name in ["unfreeze_vit_layers", "use_backbone_lora", "vision_lora", "trainable_parameters"] {
         if is_set(keys, name) {
@@ -262,7 +271,6 @@ fn tiles(keys: &mut Keys) {
     if ["frames_upbound", "video_max_frames", "video_fps"].iter().any(|name| keys.has(name)) {
         keys.not_modelled(super::programs::VIDEOS);
     }
-    keys.ignore(|key| matches!(key, "min_dynamic_patch" | "use_thumbnail" | "frames_upbound"));
 }
 
 /// Returns the last part of a path.
