@@ -152,7 +152,7 @@ pub(super) fn read(format: ConfigFormat, keys: &mut Keys) -> Result<Settings, Jo
     optimizer::read_offload(keys, &mut settings)?;
     precision::states(format, keys, &mut settings);
     if format == ConfigFormat::Swift {
-        programs::report_swift(keys, settings.recompute);
+        programs::report_swift(keys, &settings);
     }
     programs::report(format, keys);
     keys.ignore(without_effect::is);

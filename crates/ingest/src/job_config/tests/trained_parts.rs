@@ -174,6 +174,10 @@ fn images_and_videos_of_swift_are_read_or_reported() {
         job.not_modelled
     );
     assert!(job.unknown.is_empty(), "{:?}", job.unknown);
+    let frozen = config(
+        "swift sft --model Qwen/Qwen2.5-VL-7B-Instruct --gradient_checkpointing true --vit_gradient_checkpointing false\n",
+    );
+    assert!(!says(&frozen, "vit_gradient_checkpointing") && frozen.unknown.is_empty(), "{:?}", frozen.unknown);
     let job = config(
         "VIDEO_MAX_PIXELS=50176 FPS_MAX_FRAMES=12 swift sft --model Qwen/Qwen2.5-VL-7B-Instruct --train_type full \
          --freeze_vit false --gradient_checkpointing false --vit_gradient_checkpointing true --padding_free true\n",

@@ -1,5 +1,6 @@
 //! Names and defaults of ms-swift, OpenRLHF and TRL that differ from those of the trainer.
 
+use planner::model::ModuleRole;
 use planner::training::{Framework, Recompute};
 
 use super::COMMAND;
@@ -335,16 +336,19 @@ pub(super) fn generated(format: ConfigFormat, keys: &mut Keys) -> Result<Option<
 }
 
 /// Reports settings of ms-swift for the encoder, batches and videos that a scenario does not have.
-pub(super) fn report_swift(keys: &mut Keys, recompute: Option<Recompute>) {
-    let is_full = recompute == Some(Recompute::Full);
-    match keys.flag(&["vit_gradient_checkpointing"], "recomputation of the encoder") {
+pub(super) fn report_swift(keys: &mut Keys, settings: &Settings) {
+    let is_full = settings.recompute == Some(Recompute::Full);
+    let recomputes_encoder = keys.flag(&["vit_gradient_checkpointing"], "recomputation of the encoder");
+    // A frozen encoder has no backward pass.
+    let is_trained = !settings.frozen.contains(&ModuleRole::VisionEncoder);
+    match recomputes_encoder.filter(|_| is_trained) {
         Some(true) if !is_full => keys.not_modelled(
             "Recomputation of the vision encoder alone (vit_gradient_checkpointing) is not applied: its memory is an upper bound, \
              and its time a lower one.",
         ),
         Some(false) if is_full => keys.not_modelled(
             "The vision encoder is read as recomputed, although vit_gradient_checkpointing is off: its memory is a lower bound, \
-             and its time an upper one. Without effect if the encoder is frozen.",
+             and its time an upper one.",
         ),
         _ => {}
     }
@@ -530,7 +534,7 @@ pub(super) fn read_megatron(keys: &mut Keys) -> Result<Settings, JobConfigError>
         report_saved(keys);
     }
     trained_parts::read(ConfigFormat::Swift, keys, &mut settings);
-    report_swift(keys, settings.recompute);
+    report_swift(keys, &settings);
     if let Some(kind) = keys.text(&["rlhf-type"], "fine-tuning").or_else(|| keys.peek(COMMAND).map(str::to_owned)) {
         report_stage(&kind, keys);
     }
