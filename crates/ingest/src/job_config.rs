@@ -18,7 +18,7 @@
 //! | `NeMo` (YAML) | `model.micro_batch_size`, or `trainer.devices` with `model` |
 //! | Megatron-Bridge (YAML) | `train.micro_batch_size`, `train.global_batch_size` or `train.train_iters` |
 //! | `MaxText` (YAML) | `base_emb_dim`, or `model_name` with `per_device_batch_size` or a related key |
-//! | Primus (YAML) | `modules.pre_trainer.framework` |
+//! | Primus (YAML) | `modules.pre_trainer.framework` or `modules.post_trainer.framework` |
 //! | TRL, ms-swift, OpenRLHF, LLaMA-Factory, `TrainingArguments` (command lines) | the program, or `--per_device_train_batch_size` |
 //! | litgpt (YAML) | `train.micro_batch_size` or `train.global_batch_size` with `checkpoint_dir`, `model_name` or `devices` |
 //! | torchtune (YAML) | `model._component_` |
@@ -73,6 +73,7 @@ mod olmo;
 mod olmo_core;
 mod optimizer;
 mod places;
+mod predicted_tokens;
 mod primus;
 mod programs;
 mod python_value;
@@ -88,6 +89,7 @@ mod transformers;
 mod unmodelled;
 mod unsupported;
 mod verl;
+mod vision_names;
 mod without_effect;
 mod wrapper;
 mod yaml;
@@ -227,6 +229,10 @@ fn build(
     if let Some(layers) = settings.layers {
         model.set_layers(layers);
     }
+    predicted_tokens::complete(format, &mut model, &mut keys, &settings);
+    if format.is_transformers() || format == ConfigFormat::Verl {
+        transformers::complete_parts(&mut model, &mut keys, &settings);
+    }
     if format.is_transformers() || format == ConfigFormat::HuggingFaceModel {
         transformers::complete_model(&model, model_keys.as_mut(), &mut keys, &mut settings);
     }
@@ -250,7 +256,8 @@ fn build(
         Ok(()) => {}
     }
     let scenario = scenario::build(name, model, (format, &settings), &mut keys);
-    for remark in remarks(&scenario) {
+    let is_fp16 = keys.assumed().iter().any(|sentence| sentence.starts_with("fp16 is read as bf16"));
+    for remark in remarks(&scenario).into_iter().filter(|remark| !(is_fp16 && remark.contains(" has no bf16."))) {
         keys.assume(remark);
     }
     for refusal in refusals(&scenario) {
@@ -370,10 +377,8 @@ fn model(
     }
     let Some((key, name)) = &settings.model_name else { return Err(JobConfigError::NoModel { format: format.name() }) };
     let key = keys.file_name(key);
-    let model = model_names::find(name, keys)?.ok_or_else(|| JobConfigError::Value {
-        key: key.clone(),
-        detail: "the sizes of this model are not known; add its config.json".to_owned(),
-    })?;
+    let model = model_names::find(name, keys)?
+        .ok_or_else(|| JobConfigError::Value { key: key.clone(), detail: error::unknown_model(name) })?;
     keys.assume(format!("The sizes of the model are those of {}, known by its name ({key}).", model.name));
     Ok(model)
 }

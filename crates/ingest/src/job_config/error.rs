@@ -100,3 +100,17 @@ pub(super) fn states(format: &str) -> &'static str {
     let is_plural = ["arguments", "Arguments", "overrides"].iter().any(|end| format.ends_with(end));
     if is_plural { "state" } else { "states" }
 }
+
+/// Returns why a model of this name is not read.
+pub(super) fn unknown_model(name: &str) -> String {
+    match name.split_whitespace().next().filter(|word| word.contains('$')) {
+        Some(word) => {
+            let word: String = word.chars().take(60).collect();
+            format!(
+                "the value {word} has a variable that the file does not set; replace it by the name of the model, or add its \
+                 config.json"
+            )
+        }
+        None => "the sizes of this model are not known; add its config.json".to_owned(),
+    }
+}

@@ -48,7 +48,7 @@ const fn ungated(name: &'static str, bias: Bias, tied: bool, learned_positions: 
 const GEMMA_3: Sizes =
     Sizes { layers: 26, hidden: 2304, heads: 8, kv_heads: 4, ffn: 9216, vocab: 262_208, head_size: Some(256) };
 
-const FAMILIES: [Family; 73] = [
+const FAMILIES: [Family; 74] = [
     Family { sizes: Some(sizes_7b(32, 11_008, 32_000)), ..family("llama", Norm::Rms, Bias::None, false) },
     Family { sizes: Some(sizes_7b(8, 14_336, 32_000)), ..family("mistral", Norm::Rms, Bias::None, false) },
     family("ministral", Norm::Rms, Bias::None, false),
@@ -74,6 +74,7 @@ const FAMILIES: [Family; 73] = [
     family("phimoe", Norm::Layer, Bias::Qkv, false),
     family("stablelm", Norm::Layer, Bias::None, false),
     // A layer norm without bias has the same parameter count as an RMS norm.
+    family("dbrx", Norm::Rms, Bias::None, false),
     family("cohere", Norm::Rms, Bias::None, true),
     family("cohere2", Norm::Rms, Bias::None, true),
     family("bitnet", Norm::Rms, Bias::None, true),

@@ -1,5 +1,7 @@
 //! GPT-NeoX job files (YAML), read as arguments of Megatron-DeepSpeed. Names have underscores or hyphens.
 
+use planner::training::GradientFormat;
+
 use super::keys::Keys;
 use super::settings::{Batch, Settings};
 use super::{JobConfigError, megatron};
@@ -45,6 +47,9 @@ pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
         keys.derive("use-flash-attn", "true", "");
     } else if ["sparse", "local", "mamba", "rwkv"].iter().any(|kind| kernels.contains(kind)) {
         keys.not_modelled("Layers with sparse attention or without attention are read as layers with full attention.");
+    } else if keys.flag(&["te-mha"], "attention kernel").unwrap_or(false) {
+        keys.assume("te_mha is on: the attention is that of Transformer Engine, read as FlashAttention.");
+        keys.derive("use-flash-attn", "true", "");
     } else {
         keys.assume("GPT-NeoX's default attention has no fused kernel.");
         keys.derive("attention-backend", "unfused", "");
@@ -54,13 +59,45 @@ pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
         keys.derive("zero-stage", "0", "");
         keys.assume("The ZeRO stage is not stated. It is 0, the default.");
     }
+    transformer_engine(keys);
+    if keys.peek("data-types.grad-accum-dtype").is_some_and(|format| matches!(format, "fp32" | "float32")) {
+        keys.derive("accumulate-allreduce-grads-in-fp32", "true", "data-types.grad-accum-dtype");
+    }
     let mut settings = megatron::read(keys)?;
+    if keys.retract(megatron::SHORT_GRADIENTS) {
+        keys.assume("Gradients of fp16 training are in 16 bits unless data_types.grad_accum_dtype is fp32.");
+    }
+    let is_short = settings.gradients == Some(GradientFormat::Bf16);
+    if keys.flag(&["fp32-allreduce"], "format of reduced gradients").unwrap_or(false) && is_short {
+        keys.not_modelled(
+            "fp32_allreduce sends gradients in fp32. They are read as sent in 16 bits, so the time of their reduction is a lower \
+             bound.",
+        );
+    }
+    if keys.flag(&["fp16-lm-cross-entropy"], "loss").unwrap_or(false) {
+        keys.not_modelled("The loss in fp16 is read as one in fp32, so its memory is an upper bound.");
+    }
     settings.accumulation = accumulation;
     if let (Batch::Replica(microbatch), Some(steps)) = (settings.batch, accumulation) {
         settings.batch = Batch::Replica(microbatch.saturating_mul(steps));
     }
     keys.ignore(is_without_effect);
     Ok(settings)
+}
+
+/// Reports fp8 products in the layers of Transformer Engine.
+fn transformer_engine(keys: &mut Keys) {
+    let layers = ["te-mha", "te-layernorm-mlp", "te-columnparallel", "te-rowparallel"];
+    let switches = layers.map(|name| keys.flag(&[name], "Transformer Engine"));
+    let has_layers = switches.contains(&Some(true));
+    let format = keys.text(&["te-fp8-format"], "precision");
+    if has_layers && format.is_some() {
+        keys.not_modelled(
+            "te_fp8_format states fp8 products in the layers of Transformer Engine. They are read as products in 16 bits, so the time \
+             is an upper bound.",
+        );
+    }
+    keys.ignore(|key| key.starts_with("te-"));
 }
 
 /// Adds arguments for keys of the model with other words.

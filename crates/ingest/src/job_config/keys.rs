@@ -176,6 +176,7 @@ impl Keys {
         setting: &'static str,
     ) -> Result<Option<u32>, JobConfigError> {
         // Words after the first are those of the script, for example the program.
+        self.known.extend(names.iter().map(|name| (*name).to_owned()));
         let is_unset = |name: &&str| self.peek(name).is_some_and(|value| first_word(value).contains('$'));
         let stated: Vec<&str> = names.iter().filter(|name| !is_unset(name)).copied().collect();
         self.ignore(|key| names.contains(&key));
@@ -445,7 +446,6 @@ impl Keys {
         self.entries.iter().any(|entry| entry.key == key && entry.is_in_branch)
     }
 
-    #[cfg(test)]
     pub(super) fn assumed(&self) -> &[String] {
         &self.assumed
     }

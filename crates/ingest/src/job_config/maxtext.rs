@@ -8,7 +8,7 @@ use planner::scenario::PlannerKind;
 use planner::training::{AttentionKernel, Fp8Recipe, Precision, Recompute};
 
 use super::keys::Keys;
-use super::settings::{Batch, Settings, Sharding};
+use super::settings::{Batch, NODE, Settings, Sharding};
 use super::{JobConfigError, model_config, optimizer, unmodelled};
 
 /// Sizes with their keys in `config.json`. They are multiplied by `global_parameter_scale`, which is 1 by default.
@@ -51,6 +51,7 @@ pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
     schedule(keys, &mut settings)?;
     batch(keys, &mut settings)?;
     memory(keys, &mut settings);
+    experts(keys);
     keys.ignore(is_without_effect);
     Ok(settings)
 }
@@ -94,7 +95,45 @@ fn degree(keys: &mut Keys, names: &[&str], default: Option<u32>) -> Result<Optio
     Ok(if is_stated { (!is_rest).then_some(product) } else { default })
 }
 
+/// Degrees of a replica within a node, which can take the rest of its devices.
+const WITHIN_NODE: [&str; 7] =
+    ["tensor", "tensor_transpose", "tensor_sequence", "pipeline", "context", "sequence", "expert"];
+
+/// Replaces -1 of a degree within a node by the rest of its devices. Those of sharding and replicas follow from the number
+/// of devices.
+fn fill_node(keys: &mut Keys) {
+    let key = |name: &str| format!("ici_{name}_parallelism");
+    let value = |name: &str| keys.peek(&key(name)).and_then(|value| value.trim().parse::<i64>().ok());
+    let Some(open) = WITHIN_NODE.into_iter().find(|name| value(name) == Some(-1)) else { return };
+    let others = WITHIN_NODE.into_iter().chain(["fsdp", "fsdp_transpose", "data"]).filter(|name| *name != open);
+    let taken: i64 = others.filter_map(value).filter(|&degree| degree > 0).product();
+    let rest = (i64::from(NODE) / taken.max(1)).max(1);
+    keys.assume(format!(
+        "{} is -1: it takes the rest of the devices of a node or slice. With {NODE} devices it is {rest}.",
+        keys.file_name(&key(open))
+    ));
+    keys.replace_values(|_, other, _| (other == key(open)).then(|| rest.to_string()));
+}
+
+/// Reports products of experts that differ from those of a scenario.
+fn experts(keys: &mut Keys) {
+    let factor = keys.number(&["capacity_factor"], "capacity of experts").ok().flatten().unwrap_or(-1.0);
+    let is_sparse = keys.flag(&["sparse_matmul"], "products of experts").unwrap_or(true);
+    if factor > 0.0 {
+        keys.not_modelled(
+            "The capacity of the experts is not applied: no token is dropped and no expert is padded. With a factor above 1, memory \
+             and time of the experts are lower bounds, by that factor.",
+        );
+    } else if !is_sparse {
+        keys.not_modelled(
+            "sparse_matmul is off and capacity_factor is not stated: all experts read all tokens. Only those of a token are \
+             counted, so time and memory are lower bounds.",
+        );
+    }
+}
+
 fn degrees(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError> {
+    fill_node(keys);
     let tensor = degree(keys, &["tensor", "tensor_transpose", "tensor_sequence"], Some(1))?;
     settings.pipeline = degree(keys, &["pipeline"], Some(1))?;
     settings.context = degree(keys, &["context", "sequence"], Some(1))?;
@@ -303,8 +342,6 @@ fn is_without_effect(key: &str) -> bool {
         "vocab_",
         "float32_",
         "megablox",
-        "sparse_matmul",
-        "capacity_factor",
         "attn_logits",
         "final_logits",
         "compile",

@@ -25,6 +25,10 @@ const OTHER_PROGRAMS: [(&str, &str); 4] = [
     ("pretrain_vision_classify.py", "a vision model"),
 ];
 
+/// Assumption of a job in fp16 without a format of gradients.
+pub(super) const SHORT_GRADIENTS: &str =
+    "Gradients of fp16 training are in 16 bits unless --accumulate-allreduce-grads-in-fp32 is on.";
+
 /// Arguments of which a Megatron-LM script has at least two.
 const MARKS: [&str; 4] =
     ["num-layers", "tensor-model-parallel-size", "pipeline-model-parallel-size", "num-attention-heads"];
@@ -326,7 +330,7 @@ fn memory(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError
         // Only bf16 accumulates gradients in fp32 by default.
         if settings.gradients.is_none() {
             settings.gradients = Some(GradientFormat::Bf16);
-            keys.assume("Gradients of fp16 training are in 16 bits unless --accumulate-allreduce-grads-in-fp32 is on.");
+            keys.assume(SHORT_GRADIENTS);
         }
     }
     let is_local = megatron_attention::read(keys, settings, is_deepspeed);

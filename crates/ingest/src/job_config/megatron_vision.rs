@@ -1,20 +1,21 @@
 //! Vision encoder of the multimodal example of Megatron-LM (`examples/multimodal/train.py`).
 
-use planner::model::{Bias, Mask, Module, ModuleRole, Norm, Patch};
+use planner::model::{ModuleRole, Patch};
 
 use super::JobConfigError;
 use super::keys::Keys;
 use super::settings::Settings;
+use super::vision_names::{self, CLIP_LARGE, INTERNVIT_6B, INTERNVIT_300M, SIGLIP_SO400M, Sizes};
 
 /// Arguments of the multimodal example that no other program has.
 const MARKS: [&str; 5] = ["vision-model-type", "freeze-lm", "freeze-vit", "language-model-type", "patch-dim"];
 
-/// Sizes of an encoder that the example builds by name: layers, width, heads, width of the MLP.
-const ENCODERS: [(&str, [u32; 4]); 5] = [
-    ("clip", [24, 1024, 16, 4096]),
-    ("siglip", [27, 1152, 16, 4304]),
-    ("internvit", [45, 3200, 25, 12_800]),
-    ("internvit300M", [24, 1024, 16, 4096]),
+/// Sizes of an encoder that the example builds by name.
+const ENCODERS: [(&str, Sizes); 5] = [
+    ("clip", CLIP_LARGE),
+    ("siglip", SIGLIP_SO400M),
+    ("internvit", INTERNVIT_6B),
+    ("internvit300M", INTERNVIT_300M),
     ("radio", [32, 1280, 16, 5120]),
 ];
 
@@ -39,30 +40,13 @@ pub(super) fn read(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobCo
     keys.ignore(is_without_effect);
     let sizes = ENCODERS.iter().find(|(name, _)| name.eq_ignore_ascii_case(kind.trim())).map(|(_, sizes)| *sizes);
     let backbone = settings.model.as_mut().filter(|model| model.modules.len() == 1);
-    let (Some([layers, hidden, heads, ffn]), Some(model)) = (sizes, backbone) else {
+    let (Some(sizes), Some(model)) = (sizes, backbone) else {
         keys.not_modelled("The vision encoder is left out: its sizes are not known.");
         return Ok(());
     };
     let language = &model.modules[0];
     let patch = Patch { projected_width: Some(language.hidden), inner_width: Some(language.ffn), ..patch };
-    let encoder = Module {
-        name: "Vision encoder".to_owned(),
-        role: ModuleRole::VisionEncoder,
-        layers,
-        hidden,
-        heads,
-        kv_heads: heads,
-        ffn,
-        gated: false,
-        mask: Mask::Full,
-        norm: Norm::Layer,
-        bias: Bias::All,
-        vocab: 0,
-        tied_embeddings: false,
-        learned_positions: 0,
-        patch: Some(patch),
-        ..Module::decoder()
-    };
+    let encoder = vision_names::module(sizes, patch);
     keys.assume(format!("The sizes of the vision encoder are those of {kind} in examples/multimodal/config.py."));
     model.modules.insert(0, encoder);
     Ok(())

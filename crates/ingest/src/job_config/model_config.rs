@@ -177,10 +177,18 @@ pub(super) const fn distinct_head_size(hidden: u32, heads: u32, stated: Option<u
 }
 
 fn experts(keys: &mut Keys) -> Result<Option<Moe>, JobConfigError> {
-    let names = ["num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts"];
-    let experts = keys.count(&names, "experts")?.unwrap_or(0);
     let names =
-        ["num_experts_per_tok", "experts_per_token", "moe_top_k", "moe_k", "top_k_experts", "num_selected_experts"];
+        ["num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts", "ffn_config.moe_num_experts"];
+    let experts = keys.count(&names, "experts")?.unwrap_or(0);
+    let names = [
+        "num_experts_per_tok",
+        "experts_per_token",
+        "moe_top_k",
+        "moe_k",
+        "top_k_experts",
+        "num_selected_experts",
+        "ffn_config.moe_top_k",
+    ];
     let top_k = keys.count(&names, "experts of a token")?;
     if experts < 2 {
         return Ok(None);
@@ -198,10 +206,11 @@ fn mlp_width(
     (hidden, has_experts): (u32, bool),
     default: Option<u32>,
 ) -> Result<u32, JobConfigError> {
+    keys.ignore(|key| key == "ffn_config.model_type");
     if has_experts && let Some(width) = keys.count(&["moe_intermediate_size"], "width of an expert")? {
         return Ok(width);
     }
-    let names = ["intermediate_size", "ffn_hidden_size", "n_inner", "ffn_dim", "d_ff"];
+    let names = ["intermediate_size", "ffn_hidden_size", "n_inner", "ffn_dim", "d_ff", "ffn_config.ffn_hidden_size"];
     if let Some(width) = keys.count(&names, "width of the MLP")? {
         // The first Qwen counts both inputs of the gate.
         return Ok(if family.name == "qwen" { width / 2 } else { width });

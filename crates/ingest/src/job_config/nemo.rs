@@ -3,12 +3,12 @@
 //! A key `model.NAME` (in Megatron-Bridge also `train.`, `ddp.`, `dist.`, `optimizer.`) is the argument `--NAME`, except
 //! for [`NAMES`] and for switches that the two state with opposite or other words ([`switches`]).
 
-use planner::model::Adapters;
+use planner::model::{Adapters, ModuleRole};
 use planner::training::Fp8Recipe;
 
 use super::keys::Keys;
 use super::settings::Settings;
-use super::{JobConfigError, bridge_recipes, megatron, nemo_ignored, unmodelled};
+use super::{JobConfigError, bridge_recipes, megatron, nemo_ignored, unmodelled, vision_names};
 
 /// Keys with another name in Megatron-LM.
 const NAMES: [(&str, &str); 14] = [
@@ -68,8 +68,37 @@ pub(super) fn read_nemo(keys: &mut Keys) -> Result<Settings, JobConfigError> {
     }
     let mut settings = megatron::read(keys)?;
     adapters(keys, &mut settings)?;
+    vision(keys, &mut settings);
     ignore(keys);
     Ok(settings)
+}
+
+/// Reads the vision encoder of `NeMo` (NeVA), and the frozen parts.
+fn vision(keys: &mut Keys, settings: &mut Settings) {
+    if !keys.has_section("mm-cfg.") {
+        return;
+    }
+    let mut is_frozen = |name: &str, default| keys.flag(&[name], "trained parts").unwrap_or(default);
+    if is_frozen("mm-cfg.llm.freeze", false) {
+        settings.frozen.push(ModuleRole::Backbone);
+    }
+    if is_frozen("mm-cfg.vision-encoder.freeze", true) || settings.adapters.is_some() {
+        settings.frozen.push(ModuleRole::VisionEncoder);
+    }
+    let name = keys.text(&["mm-cfg.vision-encoder.from-pretrained"], "vision encoder").unwrap_or_default();
+    let kind = keys.text(&["mm-cfg.mm-mlp-adapter-type"], "projector").unwrap_or_default();
+    match (vision_names::find(&name), settings.model.as_mut()) {
+        (Some(encoder), Some(model)) if model.modules.len() == 1 => {
+            let width = model.modules[0].hidden;
+            let inner_width = kind.starts_with("mlp").then_some(width);
+            model.modules.insert(0, encoder.module((width, inner_width), 1));
+            keys.assume("The sizes of the vision encoder are those of its name (vision_encoder.from_pretrained).");
+        }
+        _ => keys.not_modelled(
+            "The vision encoder and the projector are left out: the file does not state their sizes. Time and memory are lower bounds.",
+        ),
+    }
+    keys.ignore(|key| key.starts_with("mm-cfg."));
 }
 
 /// Reads the adapters of `NeMo`: LoRA. Other kinds are reported.

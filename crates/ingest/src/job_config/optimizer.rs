@@ -137,6 +137,10 @@ pub(super) fn read_adapters(
         (_, Some(targets)) => adapts_mlp(targets),
         (_, None) => adapts_all,
     };
+    if targets.is_none() && is_all.is_none() {
+        let layers = if adapts_all { "all linear layers" } else { "the linear layers of attention" };
+        keys.assume(format!("The adapted layers are not stated. They are read as {layers}."));
+    }
     if let Some(targets) = targets.filter(|_| is_all != Some(true)) {
         adapted_layers::report_partial(keys, (&key, &targets), mlp);
     }

@@ -5,22 +5,24 @@ use planner::training::Framework;
 
 use super::keys::Keys;
 use super::settings::Settings;
-use super::{JobConfigError, maxtext, megatron, model_names, torchtitan};
+use super::{JobConfigError, maxtext, megatron, model_names, optimizer, torchtitan};
 
 const SECTION: &str = "modules.pre_trainer.";
 const OVERRIDES: &str = "modules.pre_trainer.overrides.";
 
 pub(super) fn is_job(keys: &Keys) -> bool {
-    keys.has("modules.pre_trainer.framework")
+    keys.has("modules.pre_trainer.framework") || keys.has("modules.post_trainer.framework")
 }
 
 pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
+    // Fine-tuning has the same settings in a section of another name.
+    keys.rename(|key| key.strip_prefix("modules.post_trainer.").map(|name| format!("modules.pre_trainer.{name}")));
     let framework = keys.text(&["modules.pre_trainer.framework"], "framework").unwrap_or_default();
     let is_megatron = match framework.as_str() {
-        "megatron" => true,
+        "megatron" | "megatron_bridge" => true,
         "maxtext" | "torchtitan" => false,
         _ => {
-            let detail = "the framework is not megatron, maxtext or torchtitan".to_owned();
+            let detail = "the framework is not megatron, megatron_bridge, maxtext or torchtitan".to_owned();
             return Err(JobConfigError::Value { key: "modules.pre_trainer.framework".to_owned(), detail });
         }
     };
@@ -28,6 +30,9 @@ pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
     let name = model.map(|file| file.trim_end_matches(".yaml").trim_end_matches(".yml").to_owned());
     keys.rename(|key| {
         let name = key.strip_prefix(OVERRIDES)?;
+        if name.starts_with("lora_") {
+            return Some(name.to_owned());
+        }
         Some(if is_megatron { name.replace('_', "-") } else { name.to_owned() })
     });
     keys.ignore(|key| {
@@ -40,13 +45,31 @@ pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
     let layers =
         if keys.has("num-layers") && !keys.has("hidden-size") { keys.count(&["num-layers"], "layers")? } else { None };
     let mut settings = if is_megatron { arguments(keys)? } else { maxtext::read(keys)? };
+    adapters(keys, &mut settings)?;
     if let (Some(layers), Some(name)) = (layers, &name) {
         settings.model = shortened(name, layers, keys)?;
     }
-    if settings.model.is_none() {
+    let checkpoint = keys.text(&["hf-model-name-or-path"], "model");
+    let known =
+        checkpoint.filter(|checkpoint| model_names::find(checkpoint, &mut Keys::default()).ok().flatten().is_some());
+    if let Some(checkpoint) = known.filter(|_| settings.model.is_none()) {
+        settings.model_name = Some(("hf-model-name-or-path", checkpoint));
+    } else if settings.model.is_none() {
         settings.model_name = name.map(|name| ("modules.pre_trainer.model", name));
     }
     Ok(settings)
+}
+
+/// Reads the adapters of fine-tuning.
+fn adapters(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError> {
+    let is_on = keys.flag(&["use-lora"], "fine-tuning").unwrap_or(false)
+        || keys.text(&["peft"], "fine-tuning").is_some_and(|kind| kind == "lora");
+    if is_on {
+        // The default rank and layers of Megatron-Bridge.
+        optimizer::read_adapters(keys, settings, (32, true), None)?;
+    }
+    keys.ignore(|key| key.starts_with("lora_") || key == "convert-from-hf");
+    Ok(())
 }
 
 /// Returns the model of a name with another number of layers.

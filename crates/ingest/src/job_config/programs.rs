@@ -155,12 +155,28 @@ fn is_file(word: &str) -> bool {
     !name.starts_with('-') && !name.contains('=') && [".yaml", ".yml"].iter().any(|end| name.ends_with(end))
 }
 
+/// Returns the words of a command with variables replaced that contain the file of a program: `MaxText/$EXECUTABLE`.
+fn with_programs(words: &[String], arguments: &Keys) -> Vec<String> {
+    let replaced = |word: &String| {
+        let (before, name) = word.split_once('$')?;
+        let value = arguments.peek(&format!("${}", name.trim_matches(['{', '}'])))?;
+        let file = value.split_whitespace().next()?;
+        is_python(file).then(|| format!("{before}{file}"))
+    };
+    words.iter().map(|word| replaced(word).unwrap_or_else(|| word.clone())).collect()
+}
+
 /// Returns the format of a command line and its keys; `None` if it runs none of the programs.
 pub(super) fn recognise(arguments: &Keys, text: &str) -> Result<Option<(ConfigFormat, Keys)>, JobConfigError> {
     let commands = commands(text);
-    let Some((words, program)) = commands.iter().find_map(|words| Some((words, program(words)?))) else {
-        return Ok(None);
-    };
+    let found = commands.iter().find_map(|words| Some((words.clone(), program(words)?)));
+    let found = found.or_else(|| {
+        commands.iter().find_map(|words| {
+            let words = with_programs(words, arguments);
+            program(&words).map(|program| (words, program))
+        })
+    });
+    let Some((words, program)) = found else { return Ok(None) };
     let format = program.format;
     let is_dashed = matches!(format, ConfigFormat::Litgpt | ConfigFormat::Levanter | ConfigFormat::Olmo);
     let mut keys = arguments.clone().converted(|argument, value| setting(argument, value, is_dashed));

@@ -93,6 +93,8 @@ pub(super) struct Settings {
     pub(super) has_layout: bool,
     /// Roles of frozen modules.
     pub(super) frozen: Vec<ModuleRole>,
+    /// Parts of a vision-language model whose training a scenario does not have.
+    pub(super) vision: VisionParts,
     /// Adapters of the language model.
     pub(super) adapters: Option<Adapters>,
     /// Tokens cross to a node once (DeepEP).
@@ -116,6 +118,15 @@ pub(super) struct Settings {
     pub(super) other_device: Option<String>,
     /// Place of the shards of weights and gradients.
     pub(super) shards: Shards,
+}
+
+/// Parts of a vision-language model whose training a scenario does not have.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct VisionParts {
+    /// The projector between an encoder and the language model is frozen.
+    pub(super) has_frozen_projector: bool,
+    /// The layers of the encoder have adapters.
+    pub(super) has_adapters: bool,
 }
 
 /// Settings of fp8, without effect in another precision.

@@ -99,8 +99,8 @@ fn flavors() -> Result<Value, JobConfigError> {
 pub(super) fn flavor(name: &str, flavor: &str) -> Result<Option<Value>, JobConfigError> {
     let flavors = flavors()?;
     let known = flavors.get(name).and_then(Value::as_object).into_iter().flatten();
-    let found = known.filter(|(known, _)| known.eq_ignore_ascii_case(flavor)).map(|(_, sizes)| sizes.clone());
-    Ok(found.last())
+    let mut found = known.filter(|(known, _)| known.eq_ignore_ascii_case(flavor)).map(|(_, sizes)| sizes.clone());
+    Ok(found.next_back())
 }
 
 /// Model of the name and the flavor of a job file.

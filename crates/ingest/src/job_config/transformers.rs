@@ -11,6 +11,7 @@ mod model;
 mod precision;
 mod programs;
 mod sharding;
+mod trained_parts;
 mod tuning;
 mod without_effect;
 
@@ -19,12 +20,13 @@ pub(super) use command::{
 };
 pub(super) use fsdp_file::is_file as is_fsdp;
 pub(super) use model::complete as complete_model;
+pub(super) use trained_parts::complete as complete_parts;
 
 use planner::training::{AttentionKernel, ContextExchange, Framework, Recompute};
 
 use super::keys::Keys;
 use super::settings::{Settings, Sharding};
-use super::{ConfigFormat, JobConfigError, optimizer, unmodelled};
+use super::{ConfigFormat, JobConfigError, optimizer};
 
 const DEEPSPEED: &str = "deepspeed.";
 const ACCELERATE: &str = "accelerate.";
@@ -106,7 +108,7 @@ pub(super) fn read(format: ConfigFormat, keys: &mut Keys) -> Result<Settings, Jo
     }
     programs::rename(format, keys);
     let mut settings = Settings { has_layout: true, ..Settings::default() };
-    let names: [&'static str; 3] = ["base_model", "model_name_or_path", "model"];
+    let names: [&'static str; 4] = ["base_model", "model_name_or_path", "model", "llm_path"];
     let name = names.into_iter().find_map(|name| Some((name, keys.text(&[name], "model")?)));
     settings.model_name = name;
     settings.sequence = sequence(format, keys)?;
@@ -148,8 +150,10 @@ pub(super) fn read(format: ConfigFormat, keys: &mut Keys) -> Result<Settings, Jo
     settings.fused_weight_gradients = Some(false);
     settings.sequence_parallel = Some(keys.flag(&["sequence_parallel"], "sequence parallelism").unwrap_or(false));
     optimizer::read_offload(keys, &mut settings)?;
-    unmodelled::report_encoder(keys);
     precision::states(format, keys, &mut settings);
+    if format == ConfigFormat::Swift {
+        programs::report_swift(keys, &settings);
+    }
     programs::report(format, keys);
     keys.ignore(without_effect::is);
     Ok(settings)
@@ -163,7 +167,7 @@ fn is_any(keys: &mut Keys, names: &[&str], setting: &'static str) -> bool {
 
 /// Reads the most pixels of an image, with the default of LLaMA-Factory.
 fn image_pixels(format: ConfigFormat, keys: &mut Keys) -> Result<Option<(String, u32)>, JobConfigError> {
-    const NAMES: [&str; 2] = ["image_max_pixels", "$MAX_PIXELS"];
+    const NAMES: [&str; 3] = ["image_max_pixels", "max_pixels", "$MAX_PIXELS"];
     let name = NAMES.into_iter().find(|name| keys.has(name)).map(|name| keys.file_name(name));
     let stated = keys.count(&NAMES, "size of images")?;
     Ok(match (name.zip(stated), format) {
@@ -268,7 +272,8 @@ fn degrees(format: ConfigFormat, keys: &mut Keys, settings: &mut Settings) -> Re
 }
 
 fn recompute(format: ConfigFormat, keys: &mut Keys, settings: &mut Settings) -> Recompute {
-    let names = ["gradient_checkpointing", "enable_gradient_checkpointing"];
+    // The last name is that of InternVL.
+    let names = ["gradient_checkpointing", "enable_gradient_checkpointing", "grad_checkpoint"];
     let trainer = keys.text(&names, "recomputation");
     // axolotl: "offload" and "unsloth" recompute and offload the inputs of layers.
     if matches!(trainer.as_deref(), Some("offload" | "unsloth")) {

@@ -122,12 +122,6 @@ fn report_part(keys: &mut Keys, names: &[&str], when: When, sentence: &str) {
     keys.ignore(|key| names.contains(&key));
 }
 
-/// Reports the encoder of a script with the trainer that names it.
-pub(super) fn report_encoder(keys: &mut Keys) {
-    let sentence = "The vision encoder is left out: the arguments do not state its sizes.";
-    report_part(keys, &["vision_tower", "vision_model_name_or_path"], When::Set, sentence);
-}
-
 /// Reports stated features that a scenario cannot represent.
 pub(super) fn report(keys: &mut Keys) {
     for &(names, when, sentence) in PARTS {

@@ -1,7 +1,7 @@
 //! verl: overrides `section.key=value` of a command line, or YAML. The training step of the actor, or of supervised
 //! fine-tuning, is read.
 
-use planner::model::Adapters;
+use planner::model::{Adapters, ModuleRole};
 use planner::training::{AttentionKernel, ContextExchange, Framework, Precision, Recompute, RecomputedModule};
 
 use super::keys::Keys;
@@ -23,7 +23,8 @@ fn argument(field: &str) -> String {
 }
 
 /// Starts of keys for generation, data, losses, checkpoints and logs.
-const WITHOUT_EFFECT: [&str; 68] = [
+const WITHOUT_EFFECT: [&str; 67] = [
+    "no-wait",
     // Arguments of `ray start` and `ray job submit`.
     "head",
     "address",
@@ -48,7 +49,6 @@ const WITHOUT_EFFECT: [&str; 68] = [
     "actor_rollout_ref.actor.shuffle",
     "actor_rollout_ref.actor.data_loader_seed",
     "actor_rollout_ref.actor.calculate",
-    "actor_rollout_ref.actor.freeze_vision",
     "actor_rollout_ref.actor.load_weight",
     "actor_rollout_ref.actor.use_dynamic_bsz",
     "actor_rollout_ref.actor.recompute_old",
@@ -73,7 +73,6 @@ const WITHOUT_EFFECT: [&str; 68] = [
     "actor_rollout_ref.model.use_shm",
     "actor_rollout_ref.model.lora_",
     "actor_rollout_ref.model.lora.",
-    "actor_rollout_ref.model.exclude_modules",
     "actor_rollout_ref.model.use_remove_padding",
     "actor_rollout_ref.model.fused_kernel",
     "actor_rollout_ref.model.use_fused",
@@ -109,6 +108,10 @@ pub(super) fn add_overrides(keys: &mut Keys, text: &str) -> Result<(), JobConfig
     for word in arguments::expanded_words(text, keys) {
         let word = word.trim_matches(['"', '\'', '\\']).trim_start_matches('+');
         let Some((key, value)) = word.split_once('=') else { continue };
+        // A variable of the script. In a list of arguments, this setting of fine-tuning looks like one.
+        if key != "ulysses_sequence_parallel_size" && keys.has(&format!("${key}")) {
+            continue;
+        }
         let is_key = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_');
         let is_path = key.contains('.') || key.contains("_size") || key.starts_with("use_");
         if is_path && key.chars().all(is_key) && value != "null" {
@@ -133,13 +136,7 @@ pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
     degrees(keys, &mut settings)?;
     batch(keys, &mut settings, is_actor)?;
     memory(keys, &mut settings)?;
-    if let Some(rank) = keys.count(&["actor_rollout_ref.model.lora_rank", "model.lora_rank"], "fine-tuning")? {
-        // verl adapts all linear layers unless the file states others.
-        let names = ["actor_rollout_ref.model.target_modules", "model.target_modules"];
-        let targets = keys.text(&names, "fine-tuning").unwrap_or_else(|| "all-linear".to_owned());
-        let mlp = ["all-linear", "up_proj", "gate_proj", "down_proj", "fc"].iter().any(|name| targets.contains(name));
-        settings.adapters = Some(Adapters { rank, mlp, base_bits: None });
-    }
+    adapters(keys, &mut settings)?;
     let names = [
         "actor_rollout_ref.actor.fsdp_config.mixed_precision.param_dtype",
         "actor_rollout_ref.actor.fsdp_config.dtype",
@@ -163,6 +160,40 @@ pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
     keys.ignore(|key| WITHOUT_EFFECT.iter().any(|start| key.starts_with(start)));
     keys.ignore(|key| !key.contains('.') && megatron_ignored::is_without_effect(key));
     Ok(settings)
+}
+
+/// Reads the adapters and whether the vision encoder is frozen. Adapters freeze all weights of the base model.
+fn adapters(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError> {
+    // The second name is that of adapters of Megatron-LM.
+    let mut rank = None;
+    for name in ["actor_rollout_ref.model.lora_rank", "actor_rollout_ref.model.lora.rank", "model.lora_rank"] {
+        rank = rank.or(keys.count(&[name], "fine-tuning")?);
+    }
+    let names = [
+        "actor_rollout_ref.model.target_modules",
+        "actor_rollout_ref.model.lora.target_modules",
+        "model.target_modules",
+    ];
+    let targets = keys.text(&names, "fine-tuning").filter(|_| rank.is_some());
+    let excluded = keys.text(&["actor_rollout_ref.model.exclude_modules"], "fine-tuning").unwrap_or_default();
+    if let Some(rank) = rank {
+        if targets.is_none() {
+            keys.assume("verl's default adapts all linear layers.");
+        }
+        let targets = targets.unwrap_or_else(|| "all-linear".to_owned());
+        let mlp = ["all-linear", "up_proj", "gate_proj", "down_proj", "fc"].iter().any(|name| targets.contains(name));
+        settings.adapters = Some(Adapters { rank, mlp, base_bits: None });
+        let is_text_only = ["visual", "vision"].iter().any(|word| excluded.contains(word))
+            || targets.contains("language_model")
+            || keys.has_section("actor_rollout_ref.actor.megatron.");
+        settings.vision.has_adapters = !is_text_only;
+    }
+    let is_frozen = keys.flag(&["actor_rollout_ref.actor.freeze_vision_tower"], "frozen vision encoder");
+    if rank.is_some() || is_frozen == Some(true) {
+        settings.frozen.push(ModuleRole::VisionEncoder);
+        settings.vision.has_frozen_projector = true;
+    }
+    Ok(())
 }
 
 /// Reads the remaining settings of the actor, and reports those that are not applied.

@@ -161,7 +161,7 @@ fn files_of_gpt_neox_are_read() {
     assert_eq!((module.kv_heads, module.ffn, module.gated, module.norm), (2, 256, true, Norm::Rms));
     let Scenario { layout, training, workload, .. } = &job.scenario;
     assert_eq!((layout.pipeline, workload.global_batch, training.recompute), (Some(1), 64, Recompute::None));
-    assert_eq!((training.precision, training.zero_stage()), (Precision::Bf16, 0));
+    assert_eq!((training.precision, training.zero_stage()), (Precision::Bf16, 1));
     assert_eq!(job.unknown, ["made_up"]);
 }
 

@@ -146,7 +146,7 @@ pub(in crate::job_config) fn read(format: ConfigFormat, arguments: Keys, text: &
 /// Returns key, name in reports and value of an argument; `None` for one without effect.
 fn setting(argument: &str, value: &str) -> Option<(String, String, String)> {
     let same = |value: &str| Some((argument.to_owned(), argument.to_owned(), value.to_owned()));
-    if launcher::is_directive(argument) || argument == "$MAX_PIXELS" {
+    if launcher::is_directive(argument) || argument == "$MAX_PIXELS" || programs::VIDEO.contains(&argument) {
         return same(value);
     }
     if LAUNCHER.contains(&argument) {

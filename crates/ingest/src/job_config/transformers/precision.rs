@@ -116,6 +116,24 @@ pub(super) fn gradients(keys: &mut Keys, settings: &mut Settings) {
     }
 }
 
+/// LLaMA-Factory without bf16 and fp16 loads weights in the format of the model. It converts the trained ones to fp32,
+/// except with BAdam, which also updates them in 16 bits. Sources: `model/patcher.py` and `model/adapter.py`.
+fn load_in_format_of_model(format: ConfigFormat, keys: &mut Keys, settings: &mut Settings) {
+    let has_badam = keys.peek("use_badam").is_some_and(|value| value.trim().eq_ignore_ascii_case("true"));
+    let is_short = settings.adapters.is_some() || has_badam;
+    if format != ConfigFormat::LlamaFactory || !is_short || has_deepspeed(keys) || !keys.retract(FULL) {
+        return;
+    }
+    keys.assume(
+        "Neither bf16 nor fp16 is on. LLaMA-Factory loads the weights in the format of the model, which is read as bf16, and the \
+         operators run in it.",
+    );
+    settings.precision = Some(Precision::Bf16);
+    if has_badam && settings.adapters.is_none() {
+        settings.set_pure_bf16();
+    }
+}
+
 /// Reads the formats of the optimizer state. The optimizer updates the weights in the format in which they are loaded.
 /// With DeepSpeed and FSDP, it updates fp32 copies, and adapters are fp32 (PEFT).
 pub(super) fn states(format: ConfigFormat, keys: &mut Keys, settings: &mut Settings) {
@@ -142,6 +160,7 @@ pub(super) fn states(format: ConfigFormat, keys: &mut Keys, settings: &mut Setti
         keys.assume("Neither bf16 nor fp16 is on. The weights are loaded in 16 bits, so the operators run in 16 bits.");
     }
     let is_updated_short = is_unmixed && settings.adapters.is_none();
+    load_in_format_of_model(format, keys, settings);
     if !has_deepspeed && (is_full || is_pure || is_updated_short || is_plain && is_loaded_short) {
         settings.set_pure_bf16();
     }

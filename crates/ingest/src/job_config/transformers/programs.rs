@@ -1,9 +1,11 @@
 //! Names and defaults of ms-swift, OpenRLHF and TRL that differ from those of the trainer.
 
-use planner::training::Framework;
+use planner::model::ModuleRole;
+use planner::training::{Framework, Recompute};
 
 use super::COMMAND;
 use super::sharding::stage_in_name;
+use super::trained_parts;
 use super::tuning::{report_saved, report_stage};
 use crate::job_config::keys::Keys;
 use crate::job_config::settings::Settings;
@@ -52,7 +54,7 @@ const OPEN_RLHF: [(&str, &str); 18] = [
 ];
 
 /// Starts of arguments of OpenRLHF for data, losses, generation, checkpoints and logs.
-const OPEN_RLHF_IGNORED: [&str; 51] = [
+const OPEN_RLHF_IGNORED: [&str; 52] = [
     "address",
     "runtime_env",
     "enforce_eager",
@@ -67,6 +69,7 @@ const OPEN_RLHF_IGNORED: [&str; 51] = [
     "micro_rollout",
     "n_samples",
     "actor_learning",
+    "actor_init",
     "advantage_",
     "apply_chat",
     "aux_loss",
@@ -106,8 +109,15 @@ const OPEN_RLHF_IGNORED: [&str; 51] = [
     "use_ms",
 ];
 
+/// Sentence for jobs with videos.
+pub(super) const VIDEOS: &str = "Videos are not read: a sample has one image. With several frames, the time and memory of the encoder are lower bounds.";
+
+/// Variables of ms-swift that state the frames of videos.
+pub(super) const VIDEO: [&str; 6] =
+    ["$VIDEO_MAX_PIXELS", "$VIDEO_MIN_PIXELS", "$FPS", "$FPS_MAX_FRAMES", "$FPS_MIN_FRAMES", "$NFRAMES"];
+
 /// Starts of arguments of ms-swift for data, generation, checkpoints and logs.
-const SWIFT_IGNORED: [&str; 32] = [
+const SWIFT_IGNORED: [&str; 31] = [
     "acc_strategy",
     "aligner_",
     "beta",
@@ -118,7 +128,6 @@ const SWIFT_IGNORED: [&str; 32] = [
     "ddp_",
     "deepspeed",
     "external_plugins",
-    "freeze_aligner",
     "interleave_",
     "load_from_cache",
     "log_completions",
@@ -217,10 +226,10 @@ fn script(keys: &mut Keys) {
     keys.rename(|key| (key == "zero_stage").then(|| "deepspeed.zero_optimization.stage".to_owned()));
     let is_set =
         |keys: &Keys, name: &str| keys.peek(name).is_some_and(|value| !matches!(value, "false" | "False" | "0"));
-    let switches = ["lora_enable", "use_lora", "q_lora"];
+    let switches = ["lora_enable", "use_lora", "use_llm_lora", "q_lora"];
     let is_quantized = is_set(keys, "q_lora");
     let switch = switches.into_iter().find(|name| keys.has(name));
-    let rank = ["lora_r", "lora_rank"].into_iter().find(|name| is_set(keys, name));
+    let rank = ["lora_r", "lora_rank", "use_llm_lora"].into_iter().find(|name| is_set(keys, name));
     let is_on = switch.is_none_or(|_| switches.iter().any(|name| is_set(keys, name)) || switch == Some("q_lora"));
     keys.ignore(|key| switches.contains(&key));
     if !is_on || keys.has("use_peft") || (rank.is_none() && switch.is_none()) {
@@ -229,6 +238,10 @@ fn script(keys: &mut Keys) {
     keys.derive("finetuning_type", if is_quantized { "qlora" } else { "lora" }, "");
     if let Some(rank) = rank {
         let name = keys.file_name(rank);
+        // InternVL states the rank as the switch.
+        if rank == "use_llm_lora" {
+            keys.rename(|key| (key == "use_llm_lora").then(|| "lora_r".to_owned()));
+        }
         keys.assume(format!("{name} is stated. The script is read as fine-tuning of adapters (LoRA)."));
     } else {
         keys.derive("lora_r", SCRIPT_RANK, "");
@@ -297,7 +310,8 @@ fn open_rlhf(keys: &mut Keys) {
 fn is_generated(keys: &Keys) -> bool {
     let kinds = ["ppo", "grpo", "rloo", "online_dpo"];
     let is_kind = |key: &str| keys.peek(key).is_some_and(|value| kinds.iter().any(|kind| value.starts_with(kind)));
-    is_kind(COMMAND) || is_kind("stage")
+    // An argument of the programs of OpenRLHF with generated answers.
+    is_kind(COMMAND) || is_kind("stage") || keys.has("rollout_batch_size")
 }
 
 /// Returns the tokens of prompt and answer, for training with generated answers.
@@ -319,6 +333,31 @@ pub(super) fn generated(format: ConfigFormat, keys: &mut Keys) -> Result<Option<
         keys.assume(format!("The longest answer is not stated. It is read as {answer} tokens."));
     }
     Ok(Some(stated.unwrap_or(prompt).saturating_add(answers.unwrap_or(answer))))
+}
+
+/// Reports settings of ms-swift for the encoder, batches and videos that a scenario does not have.
+pub(super) fn report_swift(keys: &mut Keys, settings: &Settings) {
+    let is_full = settings.recompute == Some(Recompute::Full);
+    let recomputes_encoder = keys.flag(&["vit_gradient_checkpointing"], "recomputation of the encoder");
+    // A frozen encoder has no backward pass.
+    let is_trained = !settings.frozen.contains(&ModuleRole::VisionEncoder);
+    match recomputes_encoder.filter(|_| is_trained) {
+        Some(true) if !is_full => keys.not_modelled(
+            "Recomputation of the vision encoder alone (vit_gradient_checkpointing) is not applied: its memory is an upper bound, \
+             and its time a lower one.",
+        ),
+        Some(false) if is_full => keys.not_modelled(
+            "The vision encoder is read as recomputed, although vit_gradient_checkpointing is off: its memory is a lower bound, \
+             and its time an upper one.",
+        ),
+        _ => {}
+    }
+    if keys.flag(&["padding_free"], "batches").unwrap_or(false) {
+        keys.not_modelled("Batches without padding are read as batches of samples with the stated length.");
+    }
+    if VIDEO.iter().any(|name| keys.has(name)) {
+        keys.not_modelled(VIDEOS);
+    }
 }
 
 /// Reads the devices of the launcher of a command line.
@@ -347,7 +386,15 @@ fn one_node(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigErr
 /// Reports properties of the programs that a scenario does not have, and ignores their other keys.
 pub(super) fn report(format: ConfigFormat, keys: &mut Keys) {
     if let Some(kind) = keys.peek(COMMAND).map(|kind| kind.trim_end_matches("_ray").to_owned()) {
-        report_stage(&kind, keys);
+        let is_generated = kind.is_empty() && format == ConfigFormat::OpenRlhf && is_generated(keys);
+        report_stage(if is_generated { "ppo" } else { &kind }, keys);
+        let has_others =
+            ["critic_num", "ref_num", "reward_num", "vllm_num"].iter().any(|start| keys.has_section(start));
+        if format == ConfigFormat::OpenRlhf && has_others {
+            keys.not_modelled(
+                "Only the devices of the actor are read. Those of the critic, the reference, the reward model and vLLM are left out.",
+            );
+        }
     }
     let ignored: &[&str] = match format {
         ConfigFormat::Trl => &TRL_IGNORED,
@@ -374,13 +421,13 @@ pub(super) fn report(format: ConfigFormat, keys: &mut Keys) {
                     "export",
                     "kill_on",
                     "wait",
+                    "no_wait",
                     "max_restarts",
                     "role",
                     "local_ranks",
                     "use_fast",
                     "lazy_",
                     "image_folder",
-                    "mm_",
                     "reduce_loss",
                     "version",
                     "tf32",
@@ -410,8 +457,8 @@ const MEGATRON_IGNORED: [&str; 32] = [
     "modules-to-save",
     "no-initialization",
     "exit-on",
-    "padding-free",
-    "freeze-",
+    "vit-",
+    "aligner-",
     "use-hf",
     "system",
     "attn-impl",
@@ -434,6 +481,15 @@ pub(super) fn read_megatron(keys: &mut Keys) -> Result<Settings, JobConfigError>
         "train-type" | "tuner-type" => Some("finetuning_type".to_owned()),
         "lora-rank" => Some("lora_rank".to_owned()),
         "target-modules" => Some("lora_target".to_owned()),
+        _ => None,
+    });
+    keys.rename(|key| match key {
+        "freeze-vit" => Some("freeze_vision_tower".to_owned()),
+        "freeze-llm" => Some("freeze_language_model".to_owned()),
+        "freeze-aligner" => Some("freeze_aligner".to_owned()),
+        "vit-gradient-checkpointing" | "padding-free" | "freeze-parameters" | "freeze-parameters-ratio" => {
+            Some(key.replace('-', "_"))
+        }
         _ => None,
     });
     let names: [&'static str; 2] = ["model", "load"];
@@ -463,18 +519,22 @@ pub(super) fn read_megatron(keys: &mut Keys) -> Result<Settings, JobConfigError>
             keys.assume("ms-swift's default precision is bf16.");
         }
     }
+    let pixels = keys.count(&["max-pixels", "$MAX_PIXELS"], "size of images")?;
     let has_whole_experts = keys.peek("expert-tensor-parallel-size").is_some_and(|degree| degree == "1");
     let mut settings = megatron::read_job(keys)?;
     if has_whole_experts && settings.expert.is_some_and(|degree| degree > 1) {
         settings.expert_tensor = Some(1);
     }
     settings.model_name = name;
+    settings.image_pixels = pixels.map(|pixels| ("MAX_PIXELS".to_owned(), pixels));
     settings.framework = Some(Framework::Megatron);
     one_node(keys, &mut settings)?;
     if keys.text(&["finetuning_type"], "fine-tuning").is_some_and(|kind| kind == "lora") {
         optimizer::read_adapters(keys, &mut settings, (8, true), None)?;
         report_saved(keys);
     }
+    trained_parts::read(ConfigFormat::Swift, keys, &mut settings);
+    report_swift(keys, &settings);
     if let Some(kind) = keys.text(&["rlhf-type"], "fine-tuning").or_else(|| keys.peek(COMMAND).map(str::to_owned)) {
         report_stage(&kind, keys);
     }

@@ -1,7 +1,6 @@
 //! Fine-tuning methods, frozen modules, optimizers and losses.
 
-use planner::model::ModuleRole;
-
+use super::trained_parts;
 use crate::job_config::keys::Keys;
 use crate::job_config::settings::{Loss, Settings};
 use crate::job_config::{ConfigFormat, JobConfigError, optimizer};
@@ -90,13 +89,18 @@ pub(super) fn read(format: ConfigFormat, keys: &mut Keys, settings: &mut Setting
         _ => String::new(),
     });
     let peft = keys.flag(&["use_peft"], "fine-tuning").unwrap_or(false) || keys.has_section("peft_config.");
+    let stated_bits = base_bits(keys, kind == "qlora");
     match kind.to_lowercase().as_str() {
         "" | "full" | "none" if !peft => {}
         "freeze" => keys.not_modelled("Frozen layers are read as trained layers, so memory and time are upper bounds."),
-        kind => {
-            let bits = base_bits(keys, kind == "qlora");
+        _ => {
+            let bits = stated_bits.or_else(|| bits_in_name(settings, keys));
             // LLaMA-Factory and ms-swift adapt all linear layers with rank 8; PEFT and TRL adapt queries and values.
-            let is_all = matches!(format, ConfigFormat::LlamaFactory | ConfigFormat::Swift | ConfigFormat::OpenRlhf);
+            // The scripts of LLaVA, Qwen and InternVL adapt all linear layers of the language model.
+            let is_script = ["lora_enable", "use_lora"].iter().any(|name| keys.has(name))
+                || keys.file_name("lora_r").contains("use_llm_lora");
+            let is_all = matches!(format, ConfigFormat::LlamaFactory | ConfigFormat::Swift | ConfigFormat::OpenRlhf)
+                || is_script;
             let defaults = if is_all { (8, true) } else { (16, false) };
             optimizer::read_adapters(keys, settings, defaults, bits)?;
             report_saved(keys);
@@ -133,18 +137,7 @@ pub(super) fn read(format: ConfigFormat, keys: &mut Keys, settings: &mut Setting
     for name in stated.into_iter().chain(deepspeed) {
         optimizer::set(&name, keys, settings);
     }
-    let encoder = keys.flag(&["freeze_vision_tower"], "frozen vision encoder");
-    // The default of LLaMA-Factory and ms-swift freezes the encoder.
-    let is_frozen = encoder.unwrap_or(matches!(format, ConfigFormat::LlamaFactory | ConfigFormat::Swift));
-    if is_frozen || settings.adapters.is_some() {
-        settings.frozen.push(ModuleRole::VisionEncoder);
-    }
-    if encoder == Some(false) && settings.adapters.is_some() {
-        keys.not_modelled("Adapters of the vision encoder are left out. Its weights are frozen.");
-    }
-    if keys.flag(&["freeze_language_model"], "frozen language model").unwrap_or(false) {
-        settings.frozen.push(ModuleRole::Backbone);
-    }
+    trained_parts::read(format, keys, settings);
     Ok(())
 }
 
@@ -180,9 +173,33 @@ pub(super) fn report_stage(stage: &str, keys: &mut Keys) {
     }
 }
 
+/// Words of the name of a model with quantized weights, with their bits.
+const QUANTIZED: [(&str, u32); 10] = [
+    ("awq", 4),
+    ("4bit", 4),
+    ("int4", 4),
+    ("nf4", 4),
+    ("w4a16", 4),
+    ("int8", 8),
+    ("8bit", 8),
+    ("w8a16", 8),
+    ("w8a8", 8),
+    ("gptq", 4),
+];
+
+/// Returns the bits of base weights that the name of the model states, for example `Llama-3-8B-Instruct-AWQ`.
+fn bits_in_name(settings: &Settings, keys: &mut Keys) -> Option<u32> {
+    let name = settings.model_name.as_ref()?.1.to_lowercase();
+    let name = name.trim_end_matches('/').rsplit('/').next()?;
+    let has = |word: &str| name.split(|letter: char| !letter.is_ascii_alphanumeric()).any(|part| part == word);
+    let (word, bits) = QUANTIZED.into_iter().find(|(word, _)| has(word))?;
+    keys.assume(format!("The name of the model has the word {word}: the base weights are read as {bits} bits."));
+    Some(bits)
+}
+
 /// Returns the bits of quantized base weights, if they are quantized.
 fn base_bits(keys: &mut Keys, is_qlora: bool) -> Option<u32> {
-    let bits = keys.text(&["quantization_bit"], "quantized weights").and_then(|bits| bits.trim().parse().ok());
+    let bits = keys.text(&["quantization_bit", "bits"], "quantized weights").and_then(|bits| bits.trim().parse().ok());
     let mut is_stated = |name| keys.flag(&[name], "quantized weights").unwrap_or(false);
     match (is_stated("load_in_4bit"), is_stated("load_in_8bit")) {
         (true, _) => Some(4),

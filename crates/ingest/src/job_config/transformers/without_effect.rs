@@ -1,6 +1,6 @@
 //! Keys for data, checkpoints, logs, learning rates and launchers.
 
-const STARTS: [&str; 136] = [
+const STARTS: [&str; 135] = [
     "use_unsloth_gc",
     "rope_scaling",
     "quantization_method",
@@ -78,13 +78,12 @@ const STARTS: [&str; 136] = [
     "experts_implementation",
     "export",
     "flash_attn_",
-    "freeze_multi_modal_projector",
     "fp16_",
     "bf16_",
     "full_determinism",
     "generation",
     "gradient_checkpointing_kwargs",
-    "group_by_length",
+    "group_by_",
     "half_precision",
     "hub_",
     "ignore_data_skip",
