@@ -54,14 +54,14 @@ pub enum Command {
     Serve(ServeArguments),
     /// Plan a scenario and write the outcome to standard output, as JSON.
     #[command(
-        after_help = "Exit codes: 0 if a planner has a plan, 1 for an error, 2 for an invalid scenario, 3 if no planner has a plan."
+        after_help = plan::EXIT_CODES
     )]
     Plan(PlanArguments),
     /// Simulate an execution plan file again and check it; exits with 1 at the first violation.
     Simulate(SimulateArguments),
     /// Check the configuration of a training job: memory, time, utilisation, and what to change.
     #[command(
-        after_help = "Exit codes: 0 if the job fits, also at risk, 1 for an error, 3 if it does not fit or does not start."
+        after_help = check::EXIT_CODES
     )]
     Check(CheckArguments),
     /// Serve the tools check, fit, plan, compare, why_slow and explain over the Model Context Protocol, on standard
@@ -69,7 +69,7 @@ pub enum Command {
     Mcp(McpArguments),
     /// Show the memory need of a scenario, and the single changes that make it fit or make it faster.
     #[command(
-        after_help = "Exit codes: 0 if the scenario or a change of it fits, 1 for an error, 2 for an invalid scenario, 3 if nothing fits."
+        after_help = fit::EXIT_CODES
     )]
     Fit(FitArguments),
     /// Estimate time, memory and utilisation for all configurations in a table.

@@ -8,6 +8,10 @@ use planner::slowness::Measured;
 
 use crate::checks::{MAX_DEVICES, preset};
 
+/// Exit codes, for the help.
+pub(super) const EXIT_CODES: &str =
+    "Exit codes: 0 if the job fits, also at risk, 1 for an error, 3 if it does not fit or does not start.";
+
 /// Arguments of `planscope check`.
 #[derive(Debug, Clone, Args)]
 pub struct CheckArguments {

@@ -5,6 +5,9 @@ use std::path::PathBuf;
 use clap::Args;
 use planner::scenario::PlannerKind;
 
+/// Exit codes, for the help.
+pub(super) const EXIT_CODES: &str = "Exit codes: 0 if the scenario or a change of it fits, 1 for an error, 2 for an invalid scenario, 3 if nothing fits.";
+
 /// Arguments of `planscope fit`.
 #[derive(Debug, Clone, Args)]
 pub struct FitArguments {

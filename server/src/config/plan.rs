@@ -9,6 +9,10 @@ use planner::workload::preprocessing::Preprocessing;
 use super::fit::planner_kind;
 use crate::workers::Threads;
 
+/// Exit codes, for the help.
+pub(super) const EXIT_CODES: &str =
+    "Exit codes: 0 if a planner has a plan, 1 for an error, 2 for an invalid scenario, 3 if no planner has a plan.";
+
 /// Arguments of `planscope plan`.
 #[derive(Debug, Clone, Args)]
 pub struct PlanArguments {

@@ -86,7 +86,7 @@ fn invalid_scenario_fields_are_reported() {
     assert_eq!(output.status.code(), Some(2));
     assert!(output.stdout.is_empty());
     let stderr = String::from_utf8(output.stderr).unwrap();
-    assert!(stderr.lines().any(|line| line.starts_with("cluster.nodes: ")), "{stderr}");
+    assert!(stderr.lines().any(|line| line.starts_with("planscope: cluster.nodes: ")), "{stderr}");
     assert_eq!(planscope(&["plan", "nowhere.json"], "").status.code(), Some(1));
 }
 

@@ -130,9 +130,10 @@ fn cluster(settings: &Settings, parameters: u64, keys: &mut Keys) -> (Cluster, u
     let preset = presets::cluster(settings.device.unwrap_or(DEVICE))
         .unwrap_or_else(|| presets::clusters().swap_remove(0).cluster);
     let devices = stated.unwrap_or_else(|| {
-        let devices = match settings.has_layout {
-            true => assumed_devices(settings, unit),
-            false => roomy_devices(settings, parameters, &preset),
+        let devices = if settings.has_layout {
+            assumed_devices(settings, unit)
+        } else {
+            roomy_devices(settings, parameters, &preset)
         };
         keys.assume(format!("The number of devices is not stated. It is read as {devices}."));
         devices

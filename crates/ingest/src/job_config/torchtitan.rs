@@ -3,6 +3,7 @@
 
 mod command;
 mod configurations;
+mod model;
 mod stages;
 
 pub(super) use command::{argument, is_command, join, read as read_command};
@@ -11,14 +12,10 @@ use planner::cost::partition::layers_with_ends;
 use planner::model::Model;
 use planner::scenario::PlannerKind;
 use planner::training::{AttentionKernel, Fp8Recipe, Precision, Recompute};
-use serde_json::Value;
 
 use super::keys::Keys;
 use super::settings::{Batch, Settings, Sharding};
-use super::{ConfigFormat, JobConfigError, document, launcher, model_config, model_names, optimizer, unmodelled};
-
-/// Published dimensions by model and flavor, with Hugging Face configuration keys.
-const FLAVORS: &str = include_str!("flavors.json");
+use super::{JobConfigError, launcher, optimizer, unmodelled};
 
 pub(super) fn is_job(keys: &Keys) -> bool {
     let has_model = keys.has("model.name") && (keys.has("model.flavor") || keys.has_section("training."));
@@ -27,15 +24,7 @@ pub(super) fn is_job(keys: &Keys) -> bool {
 
 /// Reads a job file. The model of `config.json` (`stated`) replaces a flavor that is missing or not known.
 pub(super) fn read(keys: &mut Keys, stated: &mut Option<(Model, Option<u32>)>) -> Result<Settings, JobConfigError> {
-    let named = if keys.has("model.name") { model(keys)? } else { Named::Missing };
-    let (model, max_positions) = match named {
-        Named::Known(model) => (model, None),
-        Named::Missing => stated.take().ok_or(JobConfigError::NoModel { format: ConfigFormat::Torchtitan.name() })?,
-        Named::Unknown { flavor } => match stated.take() {
-            Some(stated) => stated,
-            None => (by_hub_name(keys, &flavor)?, None),
-        },
-    };
+    let (model, max_positions) = model::of_job(keys, stated)?;
     Ok(Settings { max_positions, ..read_job(keys, model)? })
 }
 
@@ -88,69 +77,6 @@ fn devices(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigErro
         settings.nodes = Some(1);
     }
     Ok(())
-}
-
-fn flavors() -> Result<Value, JobConfigError> {
-    serde_json::from_str(FLAVORS)
-        .map_err(|error| JobConfigError::Malformed { format: "JSON", detail: error.to_string() })
-}
-
-/// Returns the dimensions of a published flavor, in upper or lower case.
-pub(super) fn flavor(name: &str, flavor: &str) -> Result<Option<Value>, JobConfigError> {
-    let flavors = flavors()?;
-    let known = flavors.get(name).and_then(Value::as_object).into_iter().flatten();
-    let mut found = known.filter(|(known, _)| known.eq_ignore_ascii_case(flavor)).map(|(_, sizes)| sizes.clone());
-    Ok(found.next_back())
-}
-
-/// Model of the name and the flavor of a job file.
-enum Named {
-    Known(Model),
-    /// The file has no model.
-    Missing,
-    /// The sizes of the flavor are not known.
-    Unknown {
-        flavor: String,
-    },
-}
-
-/// Returns a model that is known by its name on the Hugging Face hub: that of the flavor, or that of the tokenizer if it
-/// contains the flavor.
-fn by_hub_name(keys: &mut Keys, flavor: &str) -> Result<Model, JobConfigError> {
-    let assets = ["model.hf_assets_path", "model.tokenizer_path"].into_iter().find_map(|key| {
-        let name = keys.peek(key)?.trim_end_matches('/').rsplit('/').next()?.to_owned();
-        let is_same = |part: &str| part.eq_ignore_ascii_case(flavor);
-        name.split(['-', '_']).any(is_same).then_some((key, name))
-    });
-    let named = if flavor.contains('/') { Some(("model.flavor", flavor.to_owned())) } else { assets };
-    let model = named.map(|(key, name)| Ok((key, model_names::find(&name, keys)?))).transpose()?;
-    if let Some((key, Some(model))) = model {
-        keys.assume(format!("The sizes of the model are those of {}, known by its name ({key}).", model.name));
-        return Ok(model);
-    }
-    let flavors = flavors()?;
-    let known = flavors.as_object().into_iter().flatten().flat_map(|(name, model)| {
-        model.as_object().into_iter().flatten().map(move |(flavor, _)| format!("{name} {flavor}"))
-    });
-    let known: Vec<String> = known.collect();
-    let detail = format!(
-        "the sizes of this flavor are not known; add the config.json of the model. Known flavors: {}",
-        known.join(", ")
-    );
-    Err(JobConfigError::Value { key: "model.flavor".to_owned(), detail })
-}
-
-fn model(keys: &mut Keys) -> Result<Named, JobConfigError> {
-    let name = keys.text(&["model.name"], "model").unwrap_or_default();
-    let flavor = keys.text(&["model.flavor"], "size of the model").unwrap_or_default();
-    let Some(sizes) = self::flavor(&name, &flavor)? else { return Ok(Named::Unknown { flavor }) };
-    let mut sizes = document::json(&sizes.to_string())?;
-    let model_type = sizes.text(&["model_type"], "architecture");
-    let title = format!("{name} {flavor}");
-    let module = model_config::language_model(&mut sizes, model_type.as_deref(), (None, false), &title)?;
-    unmodelled::report(&mut sizes);
-    keys.absorb_report(sizes);
-    Ok(Named::Known(Model { name: title, modules: vec![module] }))
 }
 
 /// Reads parallel degrees. Until 2025 their keys were under `training` and `experimental`.

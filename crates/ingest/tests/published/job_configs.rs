@@ -72,6 +72,8 @@ fn accepted_terms(config: &JobConfig) -> [(&'static str, &'static [&'static str]
         0 => &["zero 0", "MULTI_GPU", "ddp"],
         // In a pipeline, FSDP2 of torchtitan keeps gathered weights.
         1 if training.framework == Framework::Torchtitan => &["fsdp2"],
+        // DeepSpeed's optimizer for bf16 shards its state at stage 0.
+        1 if config.assumed.iter().any(|sentence| sentence.contains("at ZeRO stage 0 shards")) => &["zero 0"],
         1 => &["zero 1", "distributed optimizer"],
         2 => &["fsdp2", "zero 2", "zero2"],
         _ => {
