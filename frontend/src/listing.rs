@@ -189,8 +189,26 @@ impl<T: StoredItem> Collection<T> {
             parameters.track();
             collection.reload();
         });
+        // A deleted object enters the list of deleted objects as soon as the server has deleted it, not after its toast.
+        Effect::new(move |_| {
+            collection.deletions.track_completed();
+            if collection.parameters.with_untracked(|current| current.deleted) {
+                collection.reload();
+            }
+        });
         collection.refresh_periodically();
         collection
+    }
+
+    /// True if the list hides the object because its deletion can still be undone. The list of deleted objects shows it.
+    fn hides(self, id: &str) -> bool {
+        self.deletions.is_waiting(id) && !self.parameters.with(|current| current.deleted)
+    }
+
+    /// Restores a deleted object.
+    pub(super) fn restore(self, about: &About) {
+        self.deletions.forget(&about.id);
+        self.submit("POST", about.restore.clone(), Body::Empty);
     }
 
     /// Changes the list parameters. Adds a browser history entry unless `is_replaced` is true.
@@ -240,8 +258,9 @@ impl<T: StoredItem> Collection<T> {
     /// Deletes an object and shows a toast with an undo button.
     pub(super) fn delete(self, about: &About) {
         let gone = Callback::new(move |id: String| {
+            let lists_deleted = self.parameters.try_with_untracked(|current| current.deleted) == Some(true);
             self.known.try_update(|known| {
-                if let Some(Ok((things, page))) = known {
+                if !lists_deleted && let Some(Ok((things, page))) = known {
                     let before = things.len();
                     things.retain(|thing| thing.about().id != id);
                     page.total = page.total.saturating_sub((before - things.len()) as u64);
@@ -269,7 +288,7 @@ impl<T: StoredItem> Collection<T> {
     /// Number of displayed objects that are deleted but can be restored from the toast.
     pub(super) fn leaving(self) -> usize {
         self.known.with(|known| match known {
-            Some(Ok((things, _))) => things.iter().filter(|thing| self.deletions.is_waiting(&thing.about().id)).count(),
+            Some(Ok((things, _))) => things.iter().filter(|thing| self.hides(&thing.about().id)).count(),
             _ => 0,
         })
     }
@@ -307,7 +326,7 @@ pub(crate) fn CollectionView<T: StoredItem>(
     let items = Memo::new(move |_| collection.items());
     let ids = Memo::new(move |_| {
         let ids = items.with(|things| things.iter().map(|thing| thing.about().id).collect::<Vec<_>>());
-        ids.into_iter().filter(|id| !collection.deletions.is_waiting(id)).collect::<Vec<_>>()
+        ids.into_iter().filter(|id| !collection.hides(id)).collect::<Vec<_>>()
     });
     let phase = Memo::new(move |_| {
         let is_open = collection.parameters.with(ListParameters::is_open);

@@ -60,7 +60,7 @@ pub(super) fn ListRow<T: StoredItem>(
         let labels = Annotations { pinned: Some(!about.pinned), ..Annotations::default() };
         collection.submit("PATCH", about.url, Body::Json(serde_json::to_string(&labels).unwrap_or_default()));
     };
-    let restore = move |_| collection.submit("POST", about.get_untracked().restore, Body::Empty);
+    let restore = move |_| collection.restore(&about.get_untracked());
     let kind = Memo::new(move |_| about.with(|about| (about.deleted, about.url.is_empty(), about.restore.is_empty())));
     let buttons = move || {
         match kind.get() {
