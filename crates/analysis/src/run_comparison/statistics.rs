@@ -29,7 +29,7 @@ const MIN_CHANGE_STEPS: usize = 12;
 /// Fewest steps on each side of a change.
 const MIN_SIDE: usize = 5;
 /// Smallest relative difference of the medians of the first and the last third.
-pub const MIN_CHANGE: f64 = 0.08;
+const MIN_CHANGE: f64 = 0.08;
 /// A change at one step leaves at most this share of the squared deviations that a linear change leaves.
 const ABRUPT: f64 = 0.25;
 

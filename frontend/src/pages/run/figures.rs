@@ -19,7 +19,10 @@ pub(super) fn MetricsCard() -> impl IntoView {
     view! {
         <Show when=move || has_comparison.get()>
             <section class="card" data-testid="figures">
-                <header class="card-title"><h2>"Predicted and measured"</h2></header>
+                <header class="card-title">
+                    <h2>"Predicted and measured"</h2>
+                    {move || monitor.is_outdated.get().then(|| view! { <span class="muted">"comparing the latest steps…"</span> })}
+                </header>
                 {body}
             </section>
         </Show>
