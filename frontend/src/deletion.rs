@@ -106,10 +106,13 @@ impl Deletions {
 pub(crate) fn DeletionToasts(deletions: Deletions) -> impl IntoView {
     let toasts = move || {
         let toast = |(id, name): (String, String)| {
+            let is_undone = RwSignal::new(false);
             view! {
                 <p class="toast">
                     <span>{format!("Deleted {name}")}</span>
-                    <button on:click=move |_| deletions.undo(&id)>"Undo"</button>
+                    <button disabled=move || is_undone.get() on:click=move |_| { is_undone.set(true); deletions.undo(&id); }>
+                        {move || if is_undone.get() { "Restoring…" } else { "Undo" }}
+                    </button>
                 </p>
             }
         };

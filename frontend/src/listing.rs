@@ -143,6 +143,8 @@ pub(crate) struct Collection<T: StoredItem> {
     pub(crate) parameters: Memo<ListParameters>,
     pub(crate) deletions: Deletions,
     pub(crate) last_error: RwSignal<Option<RequestError>>,
+    /// URL of a change that the server has not answered.
+    pub(super) pending: RwSignal<Option<String>>,
     go: StoredValue<Box<dyn Fn(ListParameters, bool) + Send + Sync>>,
 }
 
@@ -183,6 +185,7 @@ impl<T: StoredItem> Collection<T> {
             parameters,
             deletions: Deletions::new(),
             last_error: RwSignal::new(None),
+            pending: RwSignal::new(None),
             go: StoredValue::new(Box::new(go)),
         };
         Effect::new(move |_| {
@@ -225,6 +228,7 @@ impl<T: StoredItem> Collection<T> {
         let url = format!("{}{}", T::URL, requested.query(T::filter().map(|filter| filter.key), client::encode));
         spawn_local(async move {
             let result = client::get::<T::List>(&url).await.map(T::unpack);
+            self.pending.try_set(None);
             let is_current = self.parameters.try_get_untracked().as_ref() == Some(&requested);
             if is_current && self.known.with_untracked(|known| known.as_ref() != Some(&result)) {
                 self.known.set(Some(result));
@@ -247,6 +251,7 @@ impl<T: StoredItem> Collection<T> {
 
     /// Sends a change to the server, then reloads the list.
     pub(super) fn submit(self, method: &'static str, url: String, body: Body) {
+        self.pending.set(Some(url.clone()));
         spawn_local(async move {
             let response = client::submit(method, &url, body).await;
             if self.last_error.try_set(response.err()).is_none() {

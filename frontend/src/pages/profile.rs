@@ -63,8 +63,8 @@ fn Detail(profile: Profile) -> impl IntoView {
     let residual =
         summary.residual.map(|residual| format!(", mean residual {}", residual_text(residual))).unwrap_or_default();
     let facts = format!(
-        "{} measurements{residual}, {}, stored {} UTC",
-        format::count(summary.measurements),
+        "{}{residual}, {}, stored {} UTC",
+        measurements_text(summary.measurements, &parts),
         size(summary.bytes),
         format::moment(&summary.created_at)
     );
@@ -105,6 +105,13 @@ fn Detail(profile: Profile) -> impl IntoView {
             <ul class="notes" data-testid="profile-lines">{report}</ul>
         </section>
     }
+}
+
+/// Names the measurements, and how many of them are in fitted parts: the residual is that of these.
+fn measurements_text(measurements: u64, parts: &[FittedPart]) -> String {
+    let used: u64 = parts.iter().filter(|part| part.fitted).map(|part| part.samples).sum();
+    let all = format::counted(measurements, "measurement", "measurements");
+    if used == 0 || used >= measurements { all } else { format!("{} of {all} fitted", format::count(used)) }
 }
 
 /// Form that applies the profile to a stored scenario and creates a new scenario.
@@ -258,7 +265,7 @@ fn arrows(line: &str) -> String {
 
 #[component]
 fn Part(part: FittedPart) -> impl IntoView {
-    let FittedPart { name, fitted, detail, residual, size_name, points } = part;
+    let FittedPart { name, fitted, detail, residual, size_name, points, samples: _ } = part;
     let fit_status = match (fitted, residual) {
         (false, _) => "not fitted".to_owned(),
         (true, None) => "fitted".to_owned(),
@@ -281,6 +288,23 @@ fn Part(part: FittedPart) -> impl IntoView {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn measurements_that_are_not_fitted_are_named() {
+        let part = |fitted: bool, samples: u64| FittedPart {
+            name: String::new(),
+            samples,
+            fitted,
+            detail: String::new(),
+            residual: None,
+            size_name: String::new(),
+            points: Vec::new(),
+        };
+        let parts = [part(true, 4_176), part(false, 6_264)];
+        assert_eq!(measurements_text(10_440, &parts), "4,176 of 10,440 measurements fitted");
+        assert_eq!(measurements_text(4_176, &parts[..1]), "4,176 measurements");
+        assert_eq!(measurements_text(10_440, &[part(true, 0)]), "10,440 measurements", "an earlier version");
+    }
 
     #[test]
     fn changed_fields_have_words_and_units() {
