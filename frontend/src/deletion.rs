@@ -30,7 +30,12 @@ pub(crate) struct Deletions {
 
 impl Deletions {
     pub(crate) fn new() -> Self {
-        Self { waiting: RwSignal::default(), restores: StoredValue::default(), last_error: RwSignal::new(None), completed: RwSignal::new(0) }
+        Self {
+            waiting: RwSignal::default(),
+            restores: StoredValue::default(),
+            last_error: RwSignal::new(None),
+            completed: RwSignal::new(0),
+        }
     }
 
     /// Tracks completed deletions and restorations.

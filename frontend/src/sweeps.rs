@@ -203,7 +203,8 @@ mod tests {
 
     #[test]
     fn points_without_a_plan_leave_no_mark_but_a_word() {
-        let cell = |point, value, reason: Option<&str>| Cell { point, value, reason: reason.map(str::to_owned), risk: None };
+        let cell =
+            |point, value, reason: Option<&str>| Cell { point, value, reason: reason.map(str::to_owned), risk: None };
         let cells = vec![vec![cell(0, Some(2.0), None), cell(1, None, Some("too large")), cell(2, None, None)]];
         let planner = NamedPlanner { planner: PlannerKind::OneFOneB, title: "1F1B".into() };
         let picture = Picture {

@@ -134,9 +134,8 @@ pub(crate) fn DatasetsPage() -> impl IntoView {
     let deletions = collection.deletions;
     // A deleted dataset cannot be opened.
     Effect::new(move |_| {
-        let is_deleted = stored.with(|stored| {
-            stored.as_ref().is_some_and(|uploaded| deletions.is_waiting(&uploaded.dataset.id))
-        });
+        let is_deleted =
+            stored.with(|stored| stored.as_ref().is_some_and(|uploaded| deletions.is_waiting(&uploaded.dataset.id)));
         if is_deleted {
             stored.set(None);
         }

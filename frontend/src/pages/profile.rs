@@ -310,7 +310,7 @@ mod tests {
     fn changed_fields_have_words_and_units() {
         for (line, words) in [
             ("intra_node.curve.per_rank_us: 0.3820 -> 0.3819", "Intra node, curve, per rank: 0.3820 → 0.3819 µs"),
-            ("intra_node.efficiency: 0.7967 -> 0.5123", "Intra node, efficiency: 0.7967 → 0.5123"),
+            ("intra_node.efficiency: 0.7967 -> 0.5123", "Largest share of it inside a node: 0.7967 → 0.5123"),
             ("cluster H100 -> H100, fitted", "cluster H100 → H100, fitted"),
             ("3 earlier times for the same layers are replaced", "3 earlier times for the same layers are replaced"),
         ] {

@@ -100,7 +100,11 @@ pub(super) fn SweepForm(fields: Vec<UsualField>, scenario: Memo<Option<String>>)
     let navigate = use_navigate();
     let submit = move |event: web_sys::SubmitEvent| {
         event.prevent_default();
-        let Some(id) = scenario.get_untracked().filter(|_| wrong.get_untracked().is_none() && ambiguous.get_untracked().is_none()) else { return };
+        let Some(id) =
+            scenario.get_untracked().filter(|_| wrong.get_untracked().is_none() && ambiguous.get_untracked().is_none())
+        else {
+            return;
+        };
         let axes = axes.get_untracked();
         let navigate = navigate.clone();
         is_pending.set(true);

@@ -84,11 +84,9 @@ fn Found(matches: TraceMatches) -> impl IntoView {
     let TraceMatches { slices, names, all_names, .. } = matches;
     let line = match slices {
         0 => "No slice has this name".to_owned(),
-        _ => format!(
-            "{} of {}",
-            format::counted(slices, "slice", "slices"),
-            format::counted(all_names, "name", "names")
-        ),
+        _ => {
+            format!("{} of {}", format::counted(slices, "slice", "slices"), format::counted(all_names, "name", "names"))
+        }
     };
     let rows = names.into_iter().map(|named| {
         view! {

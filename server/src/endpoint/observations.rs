@@ -17,7 +17,9 @@ use super::scenarios::{find, validate};
 use crate::app::{App, Shared};
 use crate::error::{ApiError, DocumentResponse};
 use crate::label;
-use crate::observation::{ObservationError, RunContext, Watched, calibrated, compared, compared_jobs, fill_step_times, last_part};
+use crate::observation::{
+    ObservationError, RunContext, Watched, calibrated, compared, compared_jobs, fill_step_times, last_part,
+};
 use crate::overviews::decode;
 use crate::profiles::apply;
 use crate::store::{LogPosition, Replaced, StoreError};

@@ -9,8 +9,8 @@ use api::run::{
 use planner::certainty;
 use planner::outcome::{BatchSummary, Planned};
 use planner::run_comparison::{
-    Agreement, Band, Change, JobComparison, JobQuantity, Phase, PhaseTimes, PredictedPhases, Reason, Sifted, Step, Timed,
-    TimerRanks, inside, median, phase_times, predicted_phases, sift,
+    Agreement, Band, Change, JobComparison, JobQuantity, Phase, PhaseTimes, PredictedPhases, Reason, Sifted, Step,
+    Timed, TimerRanks, inside, median, phase_times, predicted_phases, sift,
 };
 use planner::scenario::Scenario;
 

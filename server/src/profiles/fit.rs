@@ -223,7 +223,9 @@ fn unfitted_lines(fitted: &Fitted, report_lines: &[String]) -> Vec<String> {
         }
     }
     if lines.is_empty() {
-        lines.push("the file has no timings of matrix products, attention, elementwise kernels or collectives".to_owned());
+        lines.push(
+            "the file has no timings of matrix products, attention, elementwise kernels or collectives".to_owned(),
+        );
     }
     lines
 }

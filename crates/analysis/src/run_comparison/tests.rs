@@ -98,7 +98,10 @@ fn a_time_that_stays_changed_is_the_present_time() {
         let sifted = sift(&steps(&times));
         let part = sifted.segments[0];
         let change = part.change.unwrap();
-        assert_eq!((change.index, part.median_s), (17, Some(median(&times[17..].iter().copied().filter(|s| *s < 40.0).collect::<Vec<_>>()).unwrap())));
+        assert_eq!(
+            (change.index, part.median_s),
+            (17, Some(median(&times[17..].iter().copied().filter(|s| *s < 40.0).collect::<Vec<_>>()).unwrap()))
+        );
         assert!((change.before_s - 4.4).abs() < 0.02 && (change.after_s - 6.02).abs() < 0.02, "{change:?}");
         let outliers: Vec<(usize, Reason)> = sifted.outliers.iter().map(|step| (step.index, step.reason)).collect();
         assert_eq!(outliers, [(0, Reason::WarmUp), (20, Reason::Slow)], "{slow}");

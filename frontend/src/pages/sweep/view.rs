@@ -166,7 +166,8 @@ mod tests {
     }
 
     fn parsed(values: &[usize], query: &str) -> Parsed {
-        let value = |key: &str| query.split('&').find_map(|pair| pair.strip_prefix(&format!("{key}="))).map(str::to_owned);
+        let value =
+            |key: &str| query.split('&').find_map(|pair| pair.strip_prefix(&format!("{key}="))).map(str::to_owned);
         Parsed::new(&sweep(values), value)
     }
 
