@@ -33,6 +33,20 @@ fn ambiguous_number(text: &str) -> Option<String> {
     Some(format!("{word} is ambiguous: write {joined} for one value, or {apart} for several"))
 }
 
+/// Field, whether it is an axis, and its values.
+type FieldOption = (UsualField, RwSignal<bool>, RwSignal<String>);
+
+/// Returns the first ambiguous number of the chosen fields or of the custom field.
+fn ambiguous_memo(options: Vec<FieldOption>, custom: RwSignal<String>) -> Memo<Option<String>> {
+    Memo::new(move |_| {
+        let of_field = |(field, is_selected, values): &FieldOption| {
+            let error = values.with(|text| ambiguous_number(text)).filter(|_| is_selected.get())?;
+            Some(format!("{}: {error}", format::capitalised(&field.title)))
+        };
+        options.iter().find_map(of_field).or_else(|| custom.with(|text| ambiguous_number(text)))
+    })
+}
+
 fn format_values(values: &[Value]) -> String {
     values.iter().map(Value::to_string).collect::<Vec<_>>().join(", ")
 }
@@ -49,7 +63,7 @@ fn custom_pointer(typed: &str) -> Result<Option<&str>, &'static str> {
 /// Collapsed form.
 #[component]
 pub(super) fn SweepForm(fields: Vec<UsualField>, scenario: Memo<Option<String>>) -> impl IntoView {
-    let field_options: Vec<(UsualField, RwSignal<bool>, RwSignal<String>)> = fields
+    let field_options: Vec<FieldOption> = fields
         .into_iter()
         .map(|field| {
             let values = format_values(&field.values);
@@ -86,17 +100,7 @@ pub(super) fn SweepForm(fields: Vec<UsualField>, scenario: Memo<Option<String>>)
         if counts.is_empty() { 0 } else { counts.into_iter().fold(1_usize, usize::saturating_mul) }
     };
     let wrong = Memo::new(move |_| custom_field.0.with(|typed_pointer| custom_pointer(typed_pointer).err()));
-    let ambiguous = {
-        let options = field_options.clone();
-        Memo::new(move |_| {
-            let custom = custom_field.1.with(|text| ambiguous_number(text));
-            let own = |(field, is_selected, values): &(UsualField, RwSignal<bool>, RwSignal<String>)| {
-                let error = values.with(|text| ambiguous_number(text)).filter(|_| is_selected.get())?;
-                Some(format!("{}: {error}", format::capitalised(&field.title)))
-            };
-            options.iter().find_map(own).or(custom)
-        })
-    };
+    let ambiguous = ambiguous_memo(field_options.clone(), custom_field.1);
     let navigate = use_navigate();
     let submit = move |event: web_sys::SubmitEvent| {
         event.prevent_default();

@@ -138,7 +138,6 @@ pub(super) fn FrontCard(id: String, done: Memo<u32>, on_open: Callback<u32>) -> 
     let any = Memo::new(move |_| plans.with(|plans| !plans.is_empty()));
     let by_throughput = Memo::new(move |_| front.with(|front| matches!(front, Some(Ok(front)) if front.by_throughput)));
     let measure = move || if by_throughput.get() { "Throughput" } else { "Step time" };
-    let label = Signal::derive(move || format!("{} against peak memory. {}", measure(), description()));
     view! {
         {error_notice}
         <Show when=move || any.get()>
@@ -150,7 +149,7 @@ pub(super) fn FrontCard(id: String, done: Memo<u32>, on_open: Callback<u32>) -> 
                         clouds=clouds
                         front=line
                         axes=("peak memory, GiB", if by_throughput.get() { "tokens/s/GPU" } else { "step time, s" })
-                        label=label
+                        label=Signal::derive(move || format!("{} against peak memory. {}", measure(), description()))
                         test_id="sweep-front-chart"
                     />
                 }}
