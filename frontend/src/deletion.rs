@@ -24,11 +24,29 @@ pub(crate) struct Deletions {
     /// URLs that restore deleted objects, by identifier.
     restores: StoredValue<BTreeMap<String, String>>,
     last_error: RwSignal<Option<RequestError>>,
+    /// Number of deletions and restorations that the server has completed.
+    completed: RwSignal<u32>,
 }
 
 impl Deletions {
     pub(crate) fn new() -> Self {
-        Self { waiting: RwSignal::default(), restores: StoredValue::default(), last_error: RwSignal::new(None) }
+        Self {
+            waiting: RwSignal::default(),
+            restores: StoredValue::default(),
+            last_error: RwSignal::new(None),
+            completed: RwSignal::new(0),
+        }
+    }
+
+    /// Tracks completed deletions and restorations.
+    pub(crate) fn track_completed(&self) {
+        self.completed.track();
+    }
+
+    /// Removes the toast of an object that was restored elsewhere, for example in the list of deleted objects.
+    pub(crate) fn forget(&self, id: &str) {
+        self.restores.try_update_value(|restores| drop(restores.remove(id)));
+        self.waiting.try_update(|waiting| drop(waiting.remove(id)));
     }
 
     /// Returns true if the object is in deletion.
@@ -55,6 +73,7 @@ impl Deletions {
                 return;
             }
             this.restores.try_update_value(|restores| drop(restores.insert(id.clone(), restore)));
+            this.completed.try_update(|completed| *completed += 1);
             client::pause(GRACE.as_millis() as i32).await;
             // Otherwise the user restored the object or left the page.
             if this.restores.try_update_value(|restores| restores.remove(&id)).flatten().is_some() {
@@ -75,6 +94,7 @@ impl Deletions {
                     let had_focus = focus::is_in(".toast");
                     this.last_error.try_set(response.err());
                     this.waiting.try_update(|waiting| drop(waiting.remove(&id)));
+                    this.completed.try_update(|completed| *completed += 1);
                     if had_focus {
                         focus::move_to(format!("tr[data-id=\"{id}\"] :is(a, button)"));
                     }
@@ -91,10 +111,13 @@ impl Deletions {
 pub(crate) fn DeletionToasts(deletions: Deletions) -> impl IntoView {
     let toasts = move || {
         let toast = |(id, name): (String, String)| {
+            let is_undone = RwSignal::new(false);
             view! {
                 <p class="toast">
                     <span>{format!("Deleted {name}")}</span>
-                    <button on:click=move |_| deletions.undo(&id)>"Undo"</button>
+                    <button disabled=move || is_undone.get() on:click=move |_| { is_undone.set(true); deletions.undo(&id); }>
+                        {move || if is_undone.get() { "Restoring…" } else { "Undo" }}
+                    </button>
                 </p>
             }
         };

@@ -76,7 +76,7 @@ pub(crate) fn pointer_label(pointer: &str) -> String {
         match (segment.parse::<usize>(), terms.last_mut()) {
             // List entries are numbered from 1 and use the singular.
             (Ok(index), Some(list)) => {
-                let singular = list.strip_suffix('s').unwrap_or(list);
+                let singular = if list == "axes" { "axis" } else { list.strip_suffix('s').unwrap_or(list) };
                 *list = format!("{singular} {}", index + 1);
             }
             _ => terms.push(segment),
@@ -118,6 +118,7 @@ mod tests {
     fn pointers_are_converted_to_labels() {
         assert_eq!(pointer_label("/model/modules/0/kv_heads"), "model, module 1, kv heads");
         assert_eq!(pointer_label("/cluster/name"), "cluster, name");
+        assert_eq!(pointer_label("/axes/0"), "axis 1");
         assert_eq!(pointer_label(""), "");
     }
 

@@ -180,9 +180,17 @@ pub(crate) fn capitalised(text: &str) -> String {
     letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }
 
-/// Capitalizes the first letter and adds a full stop if the text has no final punctuation.
+/// True if the text begins with a name, for example of a file: its letters stay as they are.
+fn begins_with_name(text: &str) -> bool {
+    let word = text.split_whitespace().next().unwrap_or_default().trim_end_matches(['.', ',', ';', ':', '!', '?']);
+    word.contains(['.', '_', '/'])
+}
+
+/// Capitalizes the first letter, unless it is that of a file or field, and adds a full stop if the text has no final
+/// punctuation.
 pub(crate) fn sentence(text: &str) -> String {
-    let text = capitalised(text.trim());
+    let text = text.trim();
+    let text = if begins_with_name(text) { text.to_owned() } else { capitalised(text) };
     if text.is_empty() || text.ends_with(['.', '!', '?']) { text } else { text + "." }
 }
 
@@ -209,6 +217,12 @@ mod tests {
 
     fn plain(text: &str) -> String {
         text.replace('\u{202f}', " ")
+    }
+
+    #[test]
+    fn names_of_files_are_not_capitalised() {
+        assert_eq!(sentence("gemm_bf16.csv: no known profile"), "gemm_bf16.csv: no known profile.");
+        assert_eq!(sentence("a log. It is short"), "A log. It is short.");
     }
 
     #[test]

@@ -7,8 +7,11 @@ use wasm_bindgen::JsCast;
 
 use crate::gantt;
 
-const PAGE_KEYS: [(&str, &str); 5] = [
-    ("?", "This help"),
+/// Keys on all pages.
+const COMMON_KEYS: [(&str, &str); 1] = [("?", "This help")];
+
+/// Keys on pages with an editor.
+const EDITOR_KEYS: [(&str, &str); 4] = [
     ("Ctrl+Z", "Undo the last edit"),
     ("Ctrl+Shift+Z", "Redo it"),
     ("↑ ↓ in a number", "a step up, down"),
@@ -82,6 +85,12 @@ pub(crate) fn HelpDialog() -> impl IntoView {
     on_cleanup(move || listener.remove());
     let pathname = use_location().pathname;
     let is_trace = move || pathname.with(|here| here.starts_with("/traces/") && here != path::TRACE_COMPARISON_PAGE);
+    let has_editor =
+        move || pathname.with(|here| ["/new", "/s/", "/schedules"].iter().any(|page| here.starts_with(page)));
+    let page_keys = move || {
+        let editor = if has_editor() { &EDITOR_KEYS[..] } else { &[] };
+        COMMON_KEYS.iter().chain(editor).copied().collect()
+    };
     let rows = |rows: Vec<(&'static str, &'static str)>| {
         rows.into_iter()
             .map(|(keys, meaning)| view! { <div><dt><kbd>{keys}</kbd></dt><dd>{meaning}</dd></div> })
@@ -97,7 +106,7 @@ pub(crate) fn HelpDialog() -> impl IntoView {
                 </header>
             </form>
             <h3>"Page"</h3>
-            <dl class="keys">{rows(PAGE_KEYS.to_vec())}</dl>
+            <dl class="keys">{move || rows(page_keys())}</dl>
             <h3>"Charts"</h3>
             <dl class="keys">{move || rows(if is_trace() { TRACE_KEYS.to_vec() } else { gantt::help_rows() })}</dl>
             <p><a href="/access" on:click=|_| close()>"Access: session, tokens, audit"</a></p>

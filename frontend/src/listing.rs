@@ -143,6 +143,8 @@ pub(crate) struct Collection<T: StoredItem> {
     pub(crate) parameters: Memo<ListParameters>,
     pub(crate) deletions: Deletions,
     pub(crate) last_error: RwSignal<Option<RequestError>>,
+    /// URL of a change that the server has not answered.
+    pub(super) pending: RwSignal<Option<String>>,
     go: StoredValue<Box<dyn Fn(ListParameters, bool) + Send + Sync>>,
 }
 
@@ -183,14 +185,33 @@ impl<T: StoredItem> Collection<T> {
             parameters,
             deletions: Deletions::new(),
             last_error: RwSignal::new(None),
+            pending: RwSignal::new(None),
             go: StoredValue::new(Box::new(go)),
         };
         Effect::new(move |_| {
             parameters.track();
             collection.reload();
         });
+        // A deleted object enters the list of deleted objects as soon as the server has deleted it, not after its toast.
+        Effect::new(move |_| {
+            collection.deletions.track_completed();
+            if collection.parameters.with_untracked(|current| current.deleted) {
+                collection.reload();
+            }
+        });
         collection.refresh_periodically();
         collection
+    }
+
+    /// True if the list hides the object because its deletion can still be undone. The list of deleted objects shows it.
+    fn hides(self, id: &str) -> bool {
+        self.deletions.is_waiting(id) && !self.parameters.with(|current| current.deleted)
+    }
+
+    /// Restores a deleted object.
+    pub(super) fn restore(self, about: &About) {
+        self.deletions.forget(&about.id);
+        self.submit("POST", about.restore.clone(), Body::Empty);
     }
 
     /// Changes the list parameters. Adds a browser history entry unless `is_replaced` is true.
@@ -207,6 +228,7 @@ impl<T: StoredItem> Collection<T> {
         let url = format!("{}{}", T::URL, requested.query(T::filter().map(|filter| filter.key), client::encode));
         spawn_local(async move {
             let result = client::get::<T::List>(&url).await.map(T::unpack);
+            self.pending.try_set(None);
             let is_current = self.parameters.try_get_untracked().as_ref() == Some(&requested);
             if is_current && self.known.with_untracked(|known| known.as_ref() != Some(&result)) {
                 self.known.set(Some(result));
@@ -229,6 +251,7 @@ impl<T: StoredItem> Collection<T> {
 
     /// Sends a change to the server, then reloads the list.
     pub(super) fn submit(self, method: &'static str, url: String, body: Body) {
+        self.pending.set(Some(url.clone()));
         spawn_local(async move {
             let response = client::submit(method, &url, body).await;
             if self.last_error.try_set(response.err()).is_none() {
@@ -240,8 +263,9 @@ impl<T: StoredItem> Collection<T> {
     /// Deletes an object and shows a toast with an undo button.
     pub(super) fn delete(self, about: &About) {
         let gone = Callback::new(move |id: String| {
+            let lists_deleted = self.parameters.try_with_untracked(|current| current.deleted) == Some(true);
             self.known.try_update(|known| {
-                if let Some(Ok((things, page))) = known {
+                if !lists_deleted && let Some(Ok((things, page))) = known {
                     let before = things.len();
                     things.retain(|thing| thing.about().id != id);
                     page.total = page.total.saturating_sub((before - things.len()) as u64);
@@ -269,7 +293,7 @@ impl<T: StoredItem> Collection<T> {
     /// Number of displayed objects that are deleted but can be restored from the toast.
     pub(super) fn leaving(self) -> usize {
         self.known.with(|known| match known {
-            Some(Ok((things, _))) => things.iter().filter(|thing| self.deletions.is_waiting(&thing.about().id)).count(),
+            Some(Ok((things, _))) => things.iter().filter(|thing| self.hides(&thing.about().id)).count(),
             _ => 0,
         })
     }
@@ -307,7 +331,7 @@ pub(crate) fn CollectionView<T: StoredItem>(
     let items = Memo::new(move |_| collection.items());
     let ids = Memo::new(move |_| {
         let ids = items.with(|things| things.iter().map(|thing| thing.about().id).collect::<Vec<_>>());
-        ids.into_iter().filter(|id| !collection.deletions.is_waiting(id)).collect::<Vec<_>>()
+        ids.into_iter().filter(|id| !collection.hides(id)).collect::<Vec<_>>()
     });
     let phase = Memo::new(move |_| {
         let is_open = collection.parameters.with(ListParameters::is_open);

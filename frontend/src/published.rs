@@ -22,7 +22,7 @@ pub(crate) fn FigureTable(
     let rows = values.into_iter().map(|figure| figure_row(figure, has_spread)).collect_view();
     view! {
         <div class="table-scroll" role="region" aria-label=label tabindex="0">
-            <table class="figures">
+            <table class="figures published">
                 <thead>
                     <tr>{heads}</tr>
                 </thead>
@@ -91,7 +91,7 @@ pub(crate) fn ChoiceTable(
     let rows = choices.into_iter().map(row).collect_view();
     view! {
         <div class="table-scroll" role="region" aria-label=label tabindex="0">
-            <table class="figures">
+            <table class="figures published">
                 <thead>
                     <tr>
                         <th scope="col">"Choice"</th>

@@ -19,7 +19,7 @@ mod token;
 mod view;
 
 pub(crate) use commands::SendingCommands;
-pub(crate) use description::{StateBadge, ago, clock, origin_text, paced_s, progress_text, remaining_s, size};
+pub(crate) use description::{Pace, StateBadge, ago, clock, origin_text, paced_s, progress_text, remaining_s, size};
 pub(crate) use feed::FeedMode;
 pub(crate) use log_table::{LogTableField, LogTableFile};
 pub(crate) use metric::Metric;

@@ -6,11 +6,12 @@ mod scaling;
 pub(crate) use scaling::ScalingCard;
 
 use api::path;
-use api::sweep::{LabelledAxis, Layer, Picture, StoredSweep, SweepState};
+use api::sweep::{LabelledAxis, Layer, Picture, StoredSweep, SweepProgress, SweepState};
 use leptos::prelude::*;
 
 use crate::charts::{Curve, Dash, Form, Stroke};
 use crate::client::{self, Body, PAUSES_MS, RequestError, pause};
+use crate::runs::clock;
 
 /// Poll interval in ms for a running sweep.
 const LOOK_MS: i32 = 600;
@@ -37,23 +38,56 @@ pub(crate) async fn begin(sweep: String) -> Result<StoredSweep, RequestError> {
 }
 
 /// Polls a sweep until planning stops. `seen` receives each update and stops polling if it returns
-/// `false`. After a server restart the sweep continues, so polling retries.
-pub(crate) async fn follow(mut sweep: StoredSweep, seen: impl Fn(&StoredSweep) -> bool) -> Result<(), RequestError> {
+/// `false`. After a server restart the sweep continues, so polling retries. `is_silent` is true meanwhile.
+pub(crate) async fn follow(
+    mut sweep: StoredSweep,
+    is_silent: RwSignal<bool>,
+    seen: impl Fn(&StoredSweep) -> bool,
+) -> Result<(), RequestError> {
     while seen(&sweep) && is_running(&sweep) {
         pause(LOOK_MS).await;
         let mut silent = 0;
         sweep = loop {
             match client::get(&path::sweep(&sweep.id)).await {
-                Ok(next) => break next,
+                Ok(next) => {
+                    if is_silent.try_get_untracked() == Some(true) {
+                        is_silent.try_set(false);
+                    }
+                    break next;
+                }
                 Err(RequestError::Offline) if silent < PAUSES_MS.len() => {
+                    is_silent.try_set(true);
                     pause(PAUSES_MS[silent]).await;
                     silent += 1;
                 }
-                Err(error) => return Err(error),
+                Err(error) => {
+                    is_silent.try_set(false);
+                    return Err(error);
+                }
             }
         };
     }
     Ok(())
+}
+
+/// Describes the progress. Points that are refused take no time, so the rate is that of the plans.
+fn progress_text(progress: &SweepProgress) -> String {
+    let SweepProgress { state, points, done, without_plan, points_per_s } = progress;
+    let is_running = *state == SweepState::Running;
+    let counts = if *without_plan == 0 {
+        format!("{done} of {points} points planned")
+    } else {
+        let plans = done.saturating_sub(*without_plan);
+        format!("{done} of {points} points done: {plans} planned, {without_plan} not possible")
+    };
+    let left = points_per_s.filter(|rate| is_running && *rate > 0.0);
+    let left = left.map(|rate| format!("; about {} left", clock(f64::from(points.saturating_sub(*done)) / rate)));
+    let detail = match state {
+        SweepState::Failed { detail } => format!(": {detail}"),
+        _ => String::new(),
+    };
+    let begin = if is_running { "Planning: " } else { "" };
+    format!("{begin}{counts}{}{detail}", left.unwrap_or_default())
 }
 
 /// Returns the curves of a picture over one axis, by planner. Infeasible points are omitted.
@@ -78,9 +112,23 @@ fn position(axis: &LabelledAxis, index: usize) -> f64 {
     axis.numbers.as_ref().and_then(|numbers| numbers.get(index).copied()).unwrap_or(index as f64)
 }
 
-/// Lists the first infeasible points and the reasons.
+/// Describes a risk of running out of memory.
+pub(crate) fn risk_text(risk: f64) -> String {
+    format!("! At risk: {}", crate::format::probability(risk))
+}
+
+/// Lists the points that are at risk of running out of memory, and the infeasible points with the reasons.
 pub(crate) fn reasons(picture: &Picture, axis: &LabelledAxis) -> Vec<String> {
     let mut found = Vec::new();
+    for layer in &picture.layers {
+        for (index, cell) in layer.cells.iter().flatten().enumerate() {
+            if let Some(risk) = cell.risk {
+                let label = axis.labels.get(index).map(String::as_str).unwrap_or_default();
+                let planner = &layer.planner.title;
+                found.push(format!("{} {label}, {planner}: {} of running out of memory", axis.title, risk_text(risk)));
+            }
+        }
+    }
     for layer in &picture.layers {
         for (index, cell) in layer.cells.iter().flatten().enumerate() {
             if let Some(reason) = &cell.reason {
@@ -96,29 +144,26 @@ pub(crate) fn reasons(picture: &Picture, axis: &LabelledAxis) -> Vec<String> {
 #[component]
 pub(crate) fn Progress(
     sweep: Signal<StoredSweep>,
+    /// True while the server is silent.
+    is_silent: RwSignal<bool>,
+    /// True from the click of a button until the server has answered. The page resets it.
+    is_switching: RwSignal<bool>,
     /// Receives true to start and false to stop.
     on_switch: Callback<bool>,
 ) -> impl IntoView {
     let running = Memo::new(move |_| sweep.with(is_running));
-    let status_text = move || {
-        sweep.with(|sweep| {
-            let progress = &sweep.progress;
-            let rate = progress.points_per_s.filter(|_| is_running(sweep));
-            let rate = rate.map(|rate| format!(", {} a second", crate::format::three_digits(rate)));
-            let barren = (progress.without_plan > 0).then(|| format!("; {} without any plan", progress.without_plan));
-            let detail = match &progress.state {
-                SweepState::Failed { detail } => format!(": {detail}"),
-                _ => String::new(),
-            };
-            format!(
-                "{} of {} points planned{}{}{detail}",
-                progress.done,
-                progress.points,
-                rate.unwrap_or_default(),
-                barren.unwrap_or_default()
-            )
-        })
+    Effect::new(move |before: Option<bool>| {
+        let now = running.get();
+        if before.is_some_and(|before| before != now) {
+            is_switching.set(false);
+        }
+        now
+    });
+    let switch = move |is_on: bool| {
+        is_switching.set(true);
+        on_switch.run(is_on);
     };
+    let status_text = move || sweep.with(|sweep| progress_text(&sweep.progress));
     let is_done = move || sweep.with(|sweep| sweep.progress.done == sweep.progress.points);
     view! {
         <div class="sweep-progress" data-testid="sweep-progress" data-state=move || if running.get() { "running" } else if is_done() { "done" } else { "idle" }>
@@ -129,12 +174,21 @@ pub(crate) fn Progress(
                     prop:value=move || sweep.with(|sweep| f64::from(sweep.progress.done))
                 ></progress>
             </Show>
-            <span role="status">{status_text}</span>
+            <span role="status">
+                {status_text}
+                <Show when=move || is_silent.get()>
+                    <span class="slower">" The server cannot be reached. Trying again…"</span>
+                </Show>
+            </span>
             <Show when=move || running.get()>
-                <button class="quiet" on:click=move |_| on_switch.run(false)>"Cancel"</button>
+                <button class="quiet" disabled=move || is_switching.get() on:click=move |_| switch(false)>
+                    {move || if is_switching.get() { "Cancelling…" } else { "Cancel" }}
+                </button>
             </Show>
             <Show when=move || !running.get() && !is_done()>
-                <button on:click=move |_| on_switch.run(true)>"Plan the rest"</button>
+                <button disabled=move || is_switching.get() on:click=move |_| switch(true)>
+                    {move || if is_switching.get() { "Starting…" } else { "Plan the rest" }}
+                </button>
             </Show>
         </div>
     }
@@ -149,7 +203,8 @@ mod tests {
 
     #[test]
     fn points_without_a_plan_leave_no_mark_but_a_word() {
-        let cell = |point, value, reason: Option<&str>| Cell { point, value, reason: reason.map(str::to_owned) };
+        let cell =
+            |point, value, reason: Option<&str>| Cell { point, value, reason: reason.map(str::to_owned), risk: None };
         let cells = vec![vec![cell(0, Some(2.0), None), cell(1, None, Some("too large")), cell(2, None, None)]];
         let planner = NamedPlanner { planner: PlannerKind::OneFOneB, title: "1F1B".into() };
         let picture = Picture {
@@ -166,8 +221,29 @@ mod tests {
             numbers: Some(vec![4.0, 8.0, 16.0]),
         };
         assert_eq!(curves(&picture, &axis)[0].points, [(4.0, 2.0)]);
+        let mut at_risk = picture.clone();
+        at_risk.layers[0].cells[0][0].risk = Some(0.5);
+        assert_eq!(
+            reasons(&at_risk, &axis)[0].replace('\u{202f}', " "),
+            "nodes 4, 1F1B: ! At risk: 50.0 % of running out of memory"
+        );
         assert_eq!(reasons(&picture, &axis), ["nodes 8, 1F1B: too large"]);
         let text_axis = LabelledAxis { numbers: None, ..axis };
         assert!((position(&text_axis, 2) - 2.0).abs() < 1e-12, "its place");
+    }
+
+    #[test]
+    fn progress_has_the_time_left_after_the_first_plan() {
+        let progress = |done, without_plan, points_per_s| {
+            let state = if done == 30 { SweepState::Done } else { SweepState::Running };
+            let progress = SweepProgress { state, points: 30, done, without_plan, points_per_s };
+            progress_text(&progress).replace('\u{202f}', " ")
+        };
+        assert_eq!(progress(7, 7, None), "Planning: 7 of 30 points done: 0 planned, 7 not possible");
+        assert_eq!(
+            progress(10, 7, Some(0.1)),
+            "Planning: 10 of 30 points done: 3 planned, 7 not possible; about 3 min left"
+        );
+        assert_eq!(progress(30, 0, Some(0.1)), "30 of 30 points planned");
     }
 }

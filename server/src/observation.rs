@@ -14,7 +14,7 @@ mod trend;
 pub(crate) use calibration::calibrated;
 pub(crate) use comparison::compared;
 pub(crate) use job::compared_jobs;
-pub(crate) use log::{Log, check_log};
+pub(crate) use log::{Log, check_log, last_part};
 
 use api::run::{RunPoint, StepTimeOrigin};
 use ingest::log::JobSetup;

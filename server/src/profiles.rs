@@ -45,7 +45,7 @@ pub enum ProfileError {
         layers: String,
     },
     /// Not enough measurements for any part.
-    #[error("nothing can be made of it: {0}")]
+    #[error("nothing can be fitted: {0}")]
     Nothing(String),
     /// The fitted cluster is outside the valid range of a scenario.
     #[error("the fitted cluster is out of range: {0}")]

@@ -11,7 +11,7 @@ pub mod gathering;
 mod picture;
 mod throughput;
 
-pub(crate) use picture::{ChartRequest, PictureError, front, labelled, named, picture};
+pub(crate) use picture::{ChartRequest, PictureError, front, labelled, named, picture, risk};
 pub(crate) use throughput::throughput;
 
 use std::collections::BTreeMap;
@@ -84,7 +84,8 @@ struct Task {
     ended: Arc<AtomicBool>,
     progress: watch::Sender<SweepProgress>,
     began: Duration,
-    before: u32,
+    /// Points with a plan at the start.
+    plans_before: u32,
 }
 
 impl fmt::Debug for Sweeps {
@@ -142,7 +143,7 @@ impl Sweeps {
                 ended,
                 progress: sender,
                 began: self.clock.elapsed(),
-                before: done,
+                plans_before: done.saturating_sub(without_plan),
             })
         };
         tokio::spawn(self.clone().work(task));
@@ -320,7 +321,9 @@ impl Sweeps {
         task.progress.send_modify(|progress| {
             progress.done += count;
             progress.without_plan += barren;
-            progress.points_per_s = Some(f64::from(progress.done - task.before) / elapsed.max(1e-3));
+            // Refused points take no time: they say nothing about the rate of the others.
+            let plans = (progress.done - progress.without_plan).saturating_sub(task.plans_before);
+            progress.points_per_s = (plans > 0).then(|| f64::from(plans) / elapsed.max(1e-3));
         });
         Ok(())
     }

@@ -73,7 +73,11 @@ test("a sweep over two fields has a heat map, and its points open as scenarios",
   const map = page.getByTestId("heat-map");
   await map.waitFor(SWEEP_TIMEOUT);
   await page.getByTestId("sweep-metric").selectOption("tokens_per_s");
-  await map.getByText("tokens per second").waitFor();
+  await map.getByText("tokens/s").first().waitFor();
+  assert.match(page.url(), /metric=tokens_per_s&/);
+  await page.getByTestId("sweep-x").selectOption({ label: "TP" });
+  assert.equal(await page.getByTestId("sweep-y").locator("option:checked").innerText(), "PP", "the axes are exchanged");
+  await page.getByTestId("sweep-x").selectOption({ label: "PP" });
   // PP 3000 is above the number of devices, and TP 2 with PP 1 does not fit. These three cells have no value.
   assert.equal(await map.locator("td.heat.none").count(), 3);
   const rows = await page.getByTestId("sweep-points").locator("tbody tr").count();

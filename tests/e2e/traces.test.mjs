@@ -86,11 +86,11 @@ test("a search finds and selects the next slice by name", async () => {
   };
   await page.getByTestId("trace-search").fill("onerror");
   await page.keyboard.press("Enter");
-  await page.getByTestId("trace-found").getByText("1 slices of 1 names").waitFor();
+  await page.getByTestId("trace-found").getByText("1 slice of 1 name").waitFor();
   await waitForSlice(MARKUP, "45,000 ns");
   await page.getByTestId("trace-search").fill("nccl");
   await page.keyboard.press("Enter");
-  await page.getByTestId("trace-found").getByText("200 slices of 1 names").waitFor();
+  await page.getByTestId("trace-found").getByText("200 slices of 1 name").waitFor();
   await waitForSlice("ncclAllReduce", "12.0 µs", "30,000 ns");
   await page.keyboard.press("Enter");
   // Every tenth round of 50 µs has this kernel, so the second starts 500 µs after the first.

@@ -23,4 +23,4 @@ pub use same_job::{
     Agreement, BaseFormat, Correction, DeviceName, JobCheck, JobComparison, JobQuantity, LoggedJob, PlannedJob,
     StatedLayout, StatedPrecision, StepProducts, compare_jobs, corrected, product_peak_tflops,
 };
-pub use statistics::{OutlierStep, Reason, Segment, Sifted, Step, median, sift};
+pub use statistics::{Change, OutlierStep, Reason, Segment, Sifted, Step, differing_thirds, median, sift};

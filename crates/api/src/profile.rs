@@ -137,6 +137,9 @@ pub enum ProfileEffect {
 pub struct FittedPart {
     /// Part name, for example "matrix products".
     pub name: String,
+    /// Number of measurements. 0 in profiles of earlier versions.
+    #[serde(default)]
+    pub samples: u64,
     /// True if the part was fitted. Otherwise `detail` states the reason.
     pub fitted: bool,
     /// Parameters before and after the fit, as text.

@@ -6,7 +6,7 @@ mod point;
 pub use crate::planner::run_comparison::{Agreement, Correction, FlopFormula, JobCheck, JobComparison, JobQuantity};
 pub use comparison::{
     Comparison, Corrected, CorrectionQuery, Outlier, OutlierReason, PhaseResidual, Prediction, PredictionBand,
-    Quantity, SegmentSummary,
+    Quantity, SegmentSummary, StepTimeChange,
 };
 pub use point::{PhaseTime, PointPage, RunEvent, RunGap, RunPoint, RunUpdate, StepTimeOrigin};
 

@@ -78,7 +78,7 @@ pub struct SweepProgress {
     pub done: u32,
     /// Number of points without a plan: no layout fits, or the scenario is invalid.
     pub without_plan: u32,
-    /// Planned points per second since the start.
+    /// Points with a plan per second since the start. Omitted before the first one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub points_per_s: Option<f64>,
 }
@@ -213,6 +213,9 @@ pub struct Cell {
     /// Reason for a missing plan. Omitted if the point is not planned yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// Probability of running out of memory, if it is a risk.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub risk: Option<f64>,
 }
 
 /// Metrics for charts.
@@ -269,9 +272,9 @@ impl Metric {
     /// Title with unit.
     pub const fn title(self) -> &'static str {
         match self {
-            Self::IterationS => "iteration time, s",
-            Self::TokensPerS => "tokens per second",
-            Self::TokensPerSPerDevice => "tokens per second and device",
+            Self::IterationS => "step time, s",
+            Self::TokensPerS => "tokens/s",
+            Self::TokensPerSPerDevice => "tokens/s/GPU",
             Self::Mfu => "MFU, %",
             Self::Bubble => "bubble, %",
             Self::ExposedCommunication => "exposed communication, %",
@@ -315,6 +318,9 @@ pub struct FrontPlan {
     pub tokens_per_s_per_device: Option<f64>,
     /// Peak memory over all ranks, in GiB.
     pub peak_memory_gib: f64,
+    /// Probability of running out of memory, if it is a risk, for the first 20 Pareto-optimal plans.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub risk: Option<f64>,
     /// True if the plan is Pareto-optimal.
     pub optimal: bool,
     /// Point values as text, "nodes 4, context length 8192".

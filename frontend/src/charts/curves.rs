@@ -148,6 +148,21 @@ fn extent(curves: &[Curve]) -> (f64, f64) {
     (lower - margin, upper + margin)
 }
 
+/// Maximum number of values that are ticks of their own.
+const MAX_TICKS: usize = 8;
+
+/// Returns the values of the x axis if all curves have markers at few values: ticks between them would name values that
+/// nobody asked for, for example 1.5 nodes.
+fn marked_values(curves: &[Curve]) -> Option<Vec<f64>> {
+    if curves.is_empty() || curves.iter().any(|curve| curve.form != Form::Marked) {
+        return None;
+    }
+    let mut values: Vec<f64> = curves.iter().flat_map(|curve| curve.points.iter().map(|point| point.0)).collect();
+    values.sort_by(f64::total_cmp);
+    values.dedup();
+    (values.len() <= MAX_TICKS).then_some(values)
+}
+
 /// Returns the plot as JSON.
 fn plot(curves: &[Curve], over: &str, up: &str, colours: &Colours) -> String {
     let mut plot = Plot::new();
@@ -170,6 +185,10 @@ fn plot(curves: &[Curve], over: &str, up: &str, colours: &Colours) -> String {
     }
     let (lower, upper) = extent(curves);
     let x_axis = colours.axis().show_grid(false).n_ticks(8).title(Title::with_text(over).font(colours.font()));
+    let x_axis = match marked_values(curves) {
+        Some(values) => x_axis.tick_values(values),
+        None => x_axis,
+    };
     let y_axis = colours.axis().range(AxisRange::new(lower, upper)).n_ticks(6).show_line(false);
     let y_axis =
         if up.is_empty() { y_axis.tick_suffix(" s") } else { y_axis.title(Title::with_text(up).font(colours.font())) };
@@ -202,5 +221,15 @@ mod tests {
         let (single_lower, single_upper) = extent(&[curve(&[(0.0, 15.0)])]);
         assert!(single_lower < 15.0 && single_upper > 15.0, "one value has room too");
         assert_eq!(extent(&[]), (0.0, 1.0));
+    }
+
+    #[test]
+    fn few_marked_values_are_the_ticks() {
+        let marked = |points: &[(f64, f64)]| Curve { form: Form::Marked, ..curve(points) };
+        let curves = [marked(&[(1.0, 5.0), (4.0, 6.0)]), marked(&[(2.0, 5.0), (4.0, 7.0)])];
+        assert_eq!(marked_values(&curves), Some(vec![1.0, 2.0, 4.0]));
+        assert_eq!(marked_values(&[curve(&[(1.0, 5.0)])]), None, "steps are at any value");
+        let many: Vec<(f64, f64)> = (0..9).map(|x| (f64::from(x), 1.0)).collect();
+        assert_eq!(marked_values(&[marked(&many)]), None);
     }
 }

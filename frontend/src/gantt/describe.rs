@@ -52,6 +52,8 @@ impl Details {
         rows.push(("Waited".to_owned(), describe_wait(timeline, names, span, waited)));
         if has_microbatch(kind)
             && let Some(shape) = timeline.microbatches.get(timeline.microbatch[span] as usize)
+            // A schedule without a model has no samples and tokens.
+            && shape.tokens > 0
         {
             rows.push(("Samples".to_owned(), grouped(u64::from(shape.samples))));
             rows.push(("Tokens".to_owned(), grouped(u64::from(shape.tokens))));

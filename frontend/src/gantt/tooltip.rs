@@ -28,6 +28,8 @@ pub(crate) fn Tooltip(chart: Chart) -> impl IntoView {
         let kind = SpanKind::from_index(timeline.kind[span]);
         if kind.is_some_and(has_microbatch)
             && let Some(shape) = timeline.microbatches.get(timeline.microbatch[span] as usize)
+            // A schedule without a model has no tokens.
+            && shape.tokens > 0
         {
             lines.push(format!("{} tokens", grouped(u64::from(shape.tokens))));
         }

@@ -60,12 +60,19 @@ pub(super) fn ListRow<T: StoredItem>(
         let labels = Annotations { pinned: Some(!about.pinned), ..Annotations::default() };
         collection.submit("PATCH", about.url, Body::Json(serde_json::to_string(&labels).unwrap_or_default()));
     };
-    let restore = move |_| collection.submit("POST", about.get_untracked().restore, Body::Empty);
+    let is_pending = move || {
+        collection.pending.with(|pending| {
+            about.with(|about| pending.as_ref().is_some_and(|url| *url == about.url || *url == about.restore))
+        })
+    };
+    let restore = move |_| collection.restore(&about.get_untracked());
     let kind = Memo::new(move |_| about.with(|about| (about.deleted, about.url.is_empty(), about.restore.is_empty())));
     let buttons = move || {
         match kind.get() {
         (true, ..) => view! {
-            <button class="quiet" aria-label=move || format!("Restore {}", name.get()) on:click=restore>"Restore"</button>
+            <button class="quiet" aria-label=move || format!("Restore {}", name.get()) disabled=is_pending on:click=restore>
+                {move || if is_pending() { "Restoring…" } else { "Restore" }}
+            </button>
         }
         .into_any(),
         (_, true, _) => ().into_any(),
@@ -74,9 +81,15 @@ pub(super) fn ListRow<T: StoredItem>(
                 class="quiet"
                 aria-label=move || format!("{} {}", if about.with(|about| about.pinned) { "Unpin" } else { "Pin" }, name.get())
                 title=move || if about.with(|about| about.pinned) { "Remove from the top of the list" } else { "Show at the top of the list" }
+                disabled=is_pending
                 on:click=pin
             >
-                {move || if about.with(|about| about.pinned) { "Unpin" } else { "Pin" }}
+                {move || match (is_pending(), about.with(|about| about.pinned)) {
+                    (true, false) => "Pinning…",
+                    (true, true) => "Unpinning…",
+                    (false, true) => "Unpin",
+                    (false, false) => "Pin",
+                }}
             </button>
             <button
                 class="quiet"

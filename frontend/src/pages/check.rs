@@ -15,6 +15,7 @@ use api::check::Check;
 use leptos::prelude::*;
 
 use crate::check::{Checked, Loaded, use_check};
+use crate::focus;
 use crate::gantt::{Measure, set_measure};
 use crate::notice::ErrorNotice;
 use crate::results::{CostCard, Throughput};
@@ -31,6 +32,16 @@ pub(crate) fn CheckPage() -> impl IntoView {
     document().set_title("Check · Planscope");
     set_measure(Measure::Physical);
     let state = use_check();
+    // The first page opens this page with a check: the focus would be lost with the field.
+    if !state.result.with_untracked(|result| matches!(result, Loaded::Absent)) {
+        focus::move_to("#main".to_owned());
+    }
+    let announced = move || {
+        state.result.with(|result| match result {
+            Loaded::Here(checked) => Some(format!("Checked: {}", checked.check.verdict.title())),
+            _ => None,
+        })
+    };
     let content = move || match state.result.get() {
         Loaded::Absent => view! { <Promise /> }.into_any(),
         Loaded::Waiting => view! {
@@ -48,6 +59,7 @@ pub(crate) fn CheckPage() -> impl IntoView {
         <main id="main" class="page check-page" tabindex="-1">
             <h1 class="visually-hidden">"Check a training configuration"</h1>
             <Input />
+            <p class="visually-hidden" role="status">{announced}</p>
             {content}
         </main>
     }

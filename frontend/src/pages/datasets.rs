@@ -131,13 +131,22 @@ pub(crate) fn DatasetsPage() -> impl IntoView {
             catalogue.fetch_datasets();
         }
     });
+    let deletions = collection.deletions;
+    // A deleted dataset cannot be opened.
+    Effect::new(move |_| {
+        let is_deleted =
+            stored.with(|stored| stored.as_ref().is_some_and(|uploaded| deletions.is_waiting(&uploaded.dataset.id)));
+        if is_deleted {
+            stored.set(None);
+        }
+    });
     view! {
         <main id="main" class="page" tabindex="-1">
             <h1>"Datasets"</h1>
             <p class="lead">"Token lengths of real samples, or a histogram of them. Texts and chats are measured in tokens. The preprocessing of a model converts sizes of images, frames of video and seconds of sound to encoder items and backbone tokens. Nothing leaves this server."</p>
             <Upload compact=false action="Store dataset" on_uploaded=uploaded on_begin=move |()| stored.set(None) />
             {move || stored.get().map(|uploaded| view! { <Stored uploaded=uploaded /> })}
-            <MixPanel />
+            <MixPanel deletions=deletions />
             <CollectionView collection=collection empty=Empty />
         </main>
     }

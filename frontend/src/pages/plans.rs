@@ -18,8 +18,8 @@ impl StoredItem for PlanLine {
     const SEARCHED: &'static str = "Search scenarios, models, clusters, engines";
     const CAN_BE_DELETED: bool = false;
     const COLUMNS: &'static [Column] = &[
-        Column::text("Planner", Some("planner")),
         Column::number("Step time", Some("time")),
+        Column::text("Planner", Some("planner")),
         Column::text("Model", None),
         Column::text("Cluster", None),
         Column::text("Engine", Some("engine")),
@@ -51,12 +51,12 @@ impl StoredItem for PlanLine {
         let layout =
             self.layout.as_ref().map(|layout| view! { <span class="muted plan-layout">{degrees(layout)}</span> });
         vec![
+            format::seconds(self.iteration_s).into_any(),
             view! {
                 <span class="planner-cell">{pill}" "{self.planner_title.clone()}</span>
                 {layout}
             }
             .into_any(),
-            format::seconds(self.iteration_s).into_any(),
             self.model.clone().into_any(),
             view! { <span class="nowrap">{format::cluster(&self.cluster)}</span> }.into_any(),
             view! { <span class="muted">{self.engine.clone()}</span> }.into_any(),

@@ -15,7 +15,8 @@ use crate::form::restore_text;
 use crate::format;
 use crate::listing::parse_tags;
 use crate::notice::ErrorNotice;
-use crate::profiles::{EffectSummary, Factors, changes, residual_text, source_text};
+use crate::profiles::{EffectSummary, Factors, changes, parameter_name, residual_text, source_text};
+use crate::recent::{self, Opened};
 use crate::resource_page::{Kind, ResourcePage};
 use crate::runs::size;
 
@@ -62,8 +63,8 @@ fn Detail(profile: Profile) -> impl IntoView {
     let residual =
         summary.residual.map(|residual| format!(", mean residual {}", residual_text(residual))).unwrap_or_default();
     let facts = format!(
-        "{} measurements{residual}, {}, stored {} UTC",
-        format::count(summary.measurements),
+        "{}{residual}, {}, stored {} UTC",
+        measurements_text(summary.measurements, &parts),
         size(summary.bytes),
         format::moment(&summary.created_at)
     );
@@ -72,7 +73,7 @@ fn Detail(profile: Profile) -> impl IntoView {
         ProfileEffect::Overrides { .. } => None,
     };
     let parts = parts.into_iter().map(|part| view! { <Part part=part /> }).collect_view();
-    let report = report.into_iter().map(|line| view! { <li>{arrows(&line)}</li> }).collect_view();
+    let report = report.into_iter().map(|line| view! { <li>{line_text(&line)}</li> }).collect_view();
     view! {
         <div class="title-row">
             <h1>
@@ -104,6 +105,13 @@ fn Detail(profile: Profile) -> impl IntoView {
             <ul class="notes" data-testid="profile-lines">{report}</ul>
         </section>
     }
+}
+
+/// Names the measurements, and how many of them are in fitted parts: the residual is that of these.
+fn measurements_text(measurements: u64, parts: &[FittedPart]) -> String {
+    let used: u64 = parts.iter().filter(|part| part.fitted).map(|part| part.samples).sum();
+    let all = format::counted(measurements, "measurement", "measurements");
+    if used == 0 || used >= measurements { all } else { format!("{} of {all} fitted", format::count(used)) }
 }
 
 /// Form that applies the profile to a stored scenario and creates a new scenario.
@@ -174,15 +182,33 @@ fn UseIt(profile: String, cluster: Option<Cluster>) -> impl IntoView {
             |line: ScenarioLine| view! { <option value=line.id>{format!("{} ({})", line.title, line.short)}</option> };
         lines.get().into_iter().map(option).collect_view()
     };
+    // Drafts that were opened in this browser and are not saved.
+    let drafts = Memo::new(move |_| {
+        let saved = lines.get();
+        let is_draft = |opened: &Opened| saved.iter().all(|line| line.id != opened.id);
+        recent::opened().into_iter().filter(is_draft).collect::<Vec<_>>()
+    });
+    let draft_options = move || {
+        let option = |draft: Opened| {
+            view! { <option value=draft.id>{format!("{} ({})", draft.title, draft.short)}</option> }
+        };
+        let options = drafts.get().into_iter().map(option).collect_view();
+        (!drafts.with(Vec::is_empty)).then(|| view! { <optgroup label="Recently opened">{options}</optgroup> })
+    };
+    let has_none = move || lines.with(Vec::is_empty) && drafts.with(Vec::is_empty);
     view! {
         <p class="actions use-profile">
             <label for="use-in">"Use it in"</label>
             <select id="use-in" data-testid="use-in" on:change=choose>
-                <option value="">"a stored scenario…"</option>
+                <option value="">"a scenario…"</option>
                 {options}
+                {draft_options}
             </select>
             <button class="primary" data-testid="apply-profile" disabled=move || is_pending.get() || selected.with(String::is_empty) on:click=apply>"Create a scenario with this profile"</button>
         </p>
+        <Show when=has_none>
+            <p class="hint">"No scenario is saved or was opened in this browser. "<a href="/#ready">"Open a scenario"</a>", then choose it here."</p>
+        </Show>
         {difference}
         {move || applied.get().map(|profile| view! { <Applied profile=profile /> })}
         {move || last_error.get().map(|error| view! { <ErrorNotice error=error /> })}
@@ -215,10 +241,21 @@ fn change_words(line: &str) -> String {
             && text.chars().all(|sign| sign.is_ascii_lowercase() || sign.is_ascii_digit() || "._".contains(sign))
     };
     let Some((path, values)) = line.split_once(": ").filter(|(path, _)| is_path(path)) else { return arrows(line) };
+    // The name is that of the other tables of the page.
+    if let Some((name, unit)) = parameter_name(path) {
+        return format!("{name}: {} {unit}", arrows(values)).trim_end().to_owned();
+    }
     let unit = FIELD_UNITS.into_iter().find_map(|(suffix, unit)| Some((path.strip_suffix(suffix)?, unit)));
     let (path, unit) = unit.unwrap_or((path, ""));
     let words = format::capitalised(&path.replace('.', ", ").replace('_', " "));
     format!("{words}: {} {unit}", arrows(values)).trim_end().to_owned()
+}
+
+/// Formats a line of the report: names of fields as words, and thousands separators.
+fn line_text(line: &str) -> String {
+    let indent = line.len() - line.trim_start().len();
+    let (spaces, text) = line.split_at(indent);
+    format!("{spaces}{}", format::grouped_in(&change_words(text)))
 }
 
 /// Replaces `->` by an arrow character.
@@ -228,14 +265,15 @@ fn arrows(line: &str) -> String {
 
 #[component]
 fn Part(part: FittedPart) -> impl IntoView {
-    let FittedPart { name, fitted, detail, residual, size_name, points } = part;
+    let FittedPart { name, fitted, detail, residual, size_name, points, samples: _ } = part;
     let fit_status = match (fitted, residual) {
         (false, _) => "not fitted".to_owned(),
         (true, None) => "fitted".to_owned(),
         (true, Some(residual)) => format!("mean residual {}", residual_text(residual)),
     };
     // The title already contains the name.
-    let detail = arrows(detail.strip_prefix(&format!("{name}: ")).unwrap_or(&detail));
+    let detail = detail.strip_prefix(&format!("{name}: ")).unwrap_or(&detail);
+    let detail = detail.split("; ").map(line_text).collect::<Vec<_>>().join("; ");
     let chart = (!points.is_empty())
         .then(|| view! { <FitChart points=Signal::stored(points) size_name=size_name name=name.clone() /> });
     view! {
@@ -252,14 +290,41 @@ mod tests {
     use super::*;
 
     #[test]
+    fn measurements_that_are_not_fitted_are_named() {
+        let part = |fitted: bool, samples: u64| FittedPart {
+            name: String::new(),
+            samples,
+            fitted,
+            detail: String::new(),
+            residual: None,
+            size_name: String::new(),
+            points: Vec::new(),
+        };
+        let parts = [part(true, 4_176), part(false, 6_264)];
+        assert_eq!(measurements_text(10_440, &parts), "4,176 of 10,440 measurements fitted");
+        assert_eq!(measurements_text(4_176, &parts[..1]), "4,176 measurements");
+        assert_eq!(measurements_text(10_440, &[part(true, 0)]), "10,440 measurements", "an earlier version");
+    }
+
+    #[test]
     fn changed_fields_have_words_and_units() {
         for (line, words) in [
             ("intra_node.curve.per_rank_us: 0.3820 -> 0.3819", "Intra node, curve, per rank: 0.3820 → 0.3819 µs"),
-            ("intra_node.efficiency: 0.7967 -> 0.5123", "Intra node, efficiency: 0.7967 → 0.5123"),
+            ("intra_node.efficiency: 0.7967 -> 0.5123", "Largest share of it inside a node: 0.7967 → 0.5123"),
             ("cluster H100 -> H100, fitted", "cluster H100 → H100, fitted"),
             ("3 earlier times for the same layers are replaced", "3 earlier times for the same layers are replaced"),
         ] {
             assert_eq!(change_words(line), words);
+        }
+        for (line, words) in [
+            (
+                "device.matmul_efficiency: 0.8062 -> 0.7599",
+                "Largest share of the peak in matrix products: 0.8062 → 0.7599",
+            ),
+            ("  device.launch_us: 6.353 -> 6.520", "  Launch of a kernel: 6.353 → 6.520 µs"),
+            ("others: not fitted, 6264 timings", "others: not fitted, 6,264 timings"),
+        ] {
+            assert_eq!(line_text(line), words);
         }
     }
 }

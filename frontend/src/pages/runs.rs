@@ -23,10 +23,10 @@ impl StoredItem for RunSummary {
     const URL: &'static str = path::RUNS;
     const SEARCHED: &'static str = "Search names, notes, tags";
     const COLUMNS: &'static [Column] = &[
+        Column::number("Median of all steps", Some("step")),
         Column::text("State", None),
         Column::text("Log", Some("size")),
         Column::number("Points", Some("points")),
-        Column::number("Median step", Some("step")),
         Column::text("Opened, UTC", Some("created")),
     ];
 
@@ -51,6 +51,7 @@ impl StoredItem for RunSummary {
     fn cells(&self) -> Vec<AnyView> {
         let step = self.median_step_s.map_or_else(|| "–".to_owned(), format::seconds);
         vec![
+            step.into_any(),
             view! {
                 <StateBadge state=Signal::stored(self.state) exit_code=self.exit_code />
                 <small class="under">{progress_text(self)}</small>
@@ -58,7 +59,6 @@ impl StoredItem for RunSummary {
             .into_any(),
             format!("{}, {}", origin_text(self.origin), size(self.bytes)).into_any(),
             format::count(self.points).into_any(),
-            step.into_any(),
             view! { <span class="muted">{format::moment(&self.created_at)}</span> }.into_any(),
         ]
     }

@@ -16,10 +16,10 @@ impl StoredItem for ScenarioLine {
     const URL: &'static str = path::SCENARIOS;
     const SEARCHED: &'static str = "Search titles, notes, tags, models, clusters";
     const COLUMNS: &'static [Column] = &[
+        Column::number("Step time", Some("time")),
         Column::text("Model", Some("model")),
         Column::text("Cluster", Some("cluster")),
         Column::text("Best planner", Some("planner")),
-        Column::number("Step time", Some("time")),
         Column::text("Stored, UTC", Some("created")),
     ];
 
@@ -53,10 +53,10 @@ impl StoredItem for ScenarioLine {
     fn cells(&self) -> Vec<AnyView> {
         let (planner, time) = self.best.clone().map(|best| (best.planner, format::seconds(best.iteration_s))).unzip();
         vec![
+            time.into_any(),
             self.model.clone().into_any(),
             view! { <span class="nowrap">{format::cluster(&self.cluster)}</span> }.into_any(),
             planner.into_any(),
-            time.into_any(),
             view! { <span class="muted">{format::moment(&self.created_at)}</span> }.into_any(),
         ]
     }

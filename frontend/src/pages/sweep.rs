@@ -3,6 +3,7 @@
 mod front;
 mod map;
 mod table;
+mod view;
 
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use api::sweep::{Metric, Picture, StoredSweep};
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 use leptos_router::NavigateOptions;
-use leptos_router::hooks::use_navigate;
+use leptos_router::hooks::{use_navigate, use_query_map};
 
 use crate::accuracy_link::AccuracyLink;
 use crate::charts::CurveChart;
@@ -20,10 +21,11 @@ use crate::form::restore_text;
 use crate::format;
 use crate::notice::ErrorNotice;
 use crate::resource_page::{Kind, ResourcePage};
-use crate::sweeps::{Progress, curves, follow, reasons};
+use crate::sweeps::{Progress, curves, follow, page, reasons};
 use front::FrontCard;
 use map::{HeatMap, Pick};
 use table::PointTable;
+use view::SweepView;
 
 /// Maximum number of reasons below the curves. The table lists all.
 const MAX_REASONS: usize = 8;
@@ -38,48 +40,14 @@ pub(crate) fn SweepPage() -> impl IntoView {
     }
 }
 
-/// Displayed metric and axes.
-#[derive(Clone, Copy)]
-struct SweepView {
-    x: RwSignal<usize>,
-    /// Vertical axis, if the sweep has several axes.
-    y: RwSignal<Option<usize>>,
-    at: RwSignal<Vec<usize>>,
-    planner: RwSignal<String>,
-    metric: RwSignal<Metric>,
-}
-
-impl SweepView {
-    fn from_sweep(sweep: &StoredSweep) -> Self {
-        let last = sweep.axes.len() - 1;
-        Self {
-            x: RwSignal::new(last),
-            y: RwSignal::new((last > 0).then(|| last - 1)),
-            at: RwSignal::new(vec![0; sweep.axes.len()]),
-            planner: RwSignal::new(
-                sweep.planners.first().map(|planned| planned.planner.id().to_owned()).unwrap_or_default(),
-            ),
-            metric: RwSignal::new(Metric::default()),
-        }
-    }
-
-    /// Query string for the picture request.
-    fn query(self) -> String {
-        let at: Vec<String> = self.at.with(|at| at.iter().map(ToString::to_string).collect());
-        let x = self.x.get();
-        let metric = self.metric.get().id();
-        // With a single axis, or the same axis twice: draw a curve per planner.
-        match self.y.get().filter(|y| *y != x) {
-            Some(y) => format!("x={x}&y={y}&at={}&metric={metric}&planner={}", at.join(","), self.planner.get()),
-            None => format!("x={x}&at={}&metric={metric}", at.join(",")),
-        }
-    }
-}
-
 #[component]
 fn Detail(sweep: StoredSweep) -> impl IntoView {
     document().set_title(&format!("{} · Planscope", sweep.title));
-    let looking = SweepView::from_sweep(&sweep);
+    let query = use_query_map();
+    let looking = query.with_untracked(|query| SweepView::from_query(&sweep, |key| query.get(key)));
+    let is_silent = RwSignal::new(false);
+    let is_switching = RwSignal::new(false);
+    let opened = RwSignal::new(None::<u32>);
     let picture = RwSignal::new(None::<Result<Picture, RequestError>>);
     let last_error = RwSignal::new(None::<RequestError>);
     let sweep = RwSignal::new(sweep);
@@ -102,7 +70,7 @@ fn Detail(sweep: StoredSweep) -> impl IntoView {
     let follow_progress = move || {
         let begun = sweep.get_untracked();
         spawn_local(async move {
-            let followed = follow(begun, move |seen| sweep.try_set(seen.clone()).is_none()).await;
+            let followed = follow(begun, is_silent, move |seen| sweep.try_set(seen.clone()).is_none()).await;
             if let Err(problem) = followed {
                 last_error.try_set(Some(problem));
             }
@@ -124,11 +92,20 @@ fn Detail(sweep: StoredSweep) -> impl IntoView {
                         follow_progress();
                     }
                 }
-                Err(problem) => drop(last_error.try_set(Some(problem))),
+                Err(problem) => {
+                    is_switching.try_set(false);
+                    last_error.try_set(Some(problem));
+                }
             }
         });
     });
-    let open = opening(id.clone(), last_error);
+    Effect::new(move |before: Option<()>| {
+        let address = looking.address();
+        if before.is_some() {
+            view::write_address(&page(&sweep.with_untracked(|sweep| sweep.id.clone())), &address);
+        }
+    });
+    let open = opening(id.clone(), last_error, opened);
     let engine = move || {
         sweep.with(|sweep| {
             let other = sweep.engine != sweep.current_engine;
@@ -141,7 +118,10 @@ fn Detail(sweep: StoredSweep) -> impl IntoView {
     view! {
         <TitleRow sweep=sweep last_error=last_error />
         <p class="muted">"Stored "{created}" UTC"</p>
-        <Progress sweep=sweep.into() on_switch=switch />
+        <Progress sweep=sweep.into() is_silent=is_silent is_switching=is_switching on_switch=switch />
+        <div class="toasts" role="status">
+            {move || opened.get().map(|point| view! { <p class="toast"><span>{format!("Opening point {point}…")}</span></p> })}
+        </div>
         {move || engine().map(|text| view! { <p class="hint">{text}</p> })}
         <AccuracyLink subject="Times, utilisation and memory" />
         {move || last_error.get().map(|error| view! { <ErrorNotice error=error /> })}
@@ -164,16 +144,19 @@ fn Detail(sweep: StoredSweep) -> impl IntoView {
 }
 
 /// Returns a callback that opens the scenario for a point.
-fn opening(id: String, last_error: RwSignal<Option<RequestError>>) -> Callback<u32> {
+/// `opened` holds the point until the page changes.
+fn opening(id: String, last_error: RwSignal<Option<RequestError>>, opened: RwSignal<Option<u32>>) -> Callback<u32> {
     let navigate = use_navigate();
     Callback::new(move |point: u32| {
         let (url, navigate) = (path::sweep_scenario(&id, point), navigate.clone());
+        opened.set(Some(point));
         spawn_local(async move {
             let response = client::send::<api::scenario::StoredScenario>("POST", &url, Body::Empty).await;
             // If the user left the page, do not navigate.
             if last_error.try_set(None).is_some() {
                 return;
             }
+            opened.try_set(None);
             match response {
                 Ok(stored) => navigate(&path::share(&stored.short), NavigateOptions::default()),
                 Err(problem) => last_error.set(Some(problem)),
@@ -222,21 +205,28 @@ fn Controls(sweep: RwSignal<StoredSweep>, looking: SweepView) -> impl IntoView {
     let several = axes.len() > 1;
     let is_map = Memo::new(move |_| looking.y.get().is_some_and(|y| y != looking.x.get()));
     let names: Vec<String> = axes.iter().map(|axis| axis.title.clone()).collect();
-    let options = move |selected_index: usize| {
+    // The options follow the view: a choice of one axis can change the other one.
+    let options = move |selected: fn(SweepView) -> Option<usize>| {
         let option = |(index, name): (usize, &String)| {
-            view! { <option value=index.to_string() selected=index == selected_index>{name.clone()}</option> }
+            let is_selected = move || selected(looking) == Some(index);
+            view! { <option value=index.to_string() prop:selected=is_selected>{name.clone()}</option> }
         };
         names.iter().enumerate().map(option).collect_view()
     };
     let metrics = Metric::ALL
         .into_iter()
-        .map(
-            |metric| view! { <option value=metric.id() selected=metric == Metric::default()>{metric.title()}</option> },
-        )
+        .map(|metric| {
+            let is_selected = move || looking.metric.get() == metric;
+            view! { <option value=metric.id() prop:selected=is_selected>{metric.title()}</option> }
+        })
         .collect_view();
     let planners = planners
         .into_iter()
-        .map(|entry| view! { <option value=entry.planner.id()>{entry.title}</option> })
+        .map(|entry| {
+            let id = entry.planner.id();
+            let is_selected = move || looking.planner.with(|planner| planner == id);
+            view! { <option value=id prop:selected=is_selected>{entry.title}</option> }
+        })
         .collect_view();
     let number = |event: &web_sys::Event| event_target_value(event).parse::<usize>().ok();
     let fixed_axes = axes
@@ -249,7 +239,10 @@ fn Controls(sweep: RwSignal<StoredSweep>, looking: SweepView) -> impl IntoView {
             let options = values
                 .into_iter()
                 .enumerate()
-                .map(|(value, label)| view! { <option value=value.to_string()>{label}</option> })
+                .map(|(value, label)| {
+                    let is_selected = move || looking.at.with(|at| at.get(fixed_index) == Some(&value));
+                    view! { <option value=value.to_string() prop:selected=is_selected>{label}</option> }
+                })
                 .collect_view();
             view! {
                 <label hidden=move || !is_fixed()>
@@ -259,15 +252,15 @@ fn Controls(sweep: RwSignal<StoredSweep>, looking: SweepView) -> impl IntoView {
             }
         })
         .collect_view();
-    let (over, up) = (options(looking.x.get_untracked()), options(looking.y.get_untracked().unwrap_or_default()));
+    let (over, up) = (options(|view| Some(view.x.get())), options(|view| view.y.get()));
     let two = several.then(|| {
         view! {
-            <label>"Across"<select data-testid="sweep-x" on:change=move |event| if let Some(x) = number(&event) { looking.x.set(x) }>{over}</select></label>
+            <label>"Across"<select data-testid="sweep-x" on:change=move |event| if let Some(x) = number(&event) { looking.choose_across(x) }>{over}</select></label>
             <label>
                 "Down"
-                <select data-testid="sweep-y" on:change=move |event| looking.y.set(number(&event))>
+                <select data-testid="sweep-y" on:change=move |event| looking.choose_down(number(&event))>
                     {up}
-                    <option value="">"none: one line per planner"</option>
+                    <option value="" prop:selected=move || looking.y.get().is_none()>"none: one line per planner"</option>
                 </select>
             </label>
         }

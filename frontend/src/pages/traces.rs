@@ -80,8 +80,15 @@ pub(crate) fn TracesPage() -> impl IntoView {
             </p>
             <p><a href=path::TRACE_COMPARISON_PAGE>"Compare two traces, or find the straggler among the ranks of a run"</a></p>
             <TraceUpload on_uploaded=uploaded />
-            {move || reports.get().into_iter().map(|uploaded| view! {
-                <TraceReportView name=Some(uploaded.trace.name) report=uploaded.report />
+            {move || reports.get().into_iter().map(|uploaded| {
+                let (id, label) = (uploaded.trace.id, format!("Close the report of {}", uploaded.trace.name));
+                let close = move |_| reports.update(|reports| reports.retain(|report| report.trace.id != id));
+                view! {
+                    <div class="closable">
+                        <TraceReportView name=Some(uploaded.trace.name) report=uploaded.report />
+                        <button type="button" class="quiet" aria-label=label on:click=close>"Close"</button>
+                    </div>
+                }
             }).collect_view()}
             <CollectionView collection=collection empty=Empty />
         </main>

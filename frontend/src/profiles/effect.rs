@@ -19,6 +19,7 @@ pub(crate) fn EffectSummary(effect: ProfileEffect) -> impl IntoView {
                 <div data-testid="effect">
                     <p>"A scenario that uses it takes device and links from it, as they were fitted to measurements; its own size stays."</p>
                     <dl class="fitted">{lines.collect_view()}</dl>
+                    <p class="hint">"The 80 % intervals keep their width relative to the prediction: it is that of published runs on measured devices. It becomes wider if the fit differs from the timings by more than 20 % on average."</p>
                 </div>
             }
             .into_any()
@@ -116,6 +117,13 @@ fn cluster_parameters(cluster: &Cluster) -> Vec<(&'static str, String)> {
         .into_iter()
         .filter(|(field_pointer, ..)| value.pointer(field_pointer).is_some_and(|value| !value.is_null()));
     known.map(|(parameter_pointer, name, form)| (name, form.text(value.pointer(parameter_pointer)))).collect()
+}
+
+/// Returns the name and the unit of a field of a cluster, for example "device.launch_us".
+pub(crate) fn parameter_name(path: &str) -> Option<(&'static str, &'static str)> {
+    let pointer = format!("/{}", path.replace('.', "/"));
+    let (_, name, form) = PARAMETERS.into_iter().find(|(field, ..)| *field == pointer)?;
+    Some((name, if let Form::Unit(unit) = form { unit } else { "" }))
 }
 
 /// Returns the changed cluster figures: name, old value, new value.

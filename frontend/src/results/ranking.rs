@@ -107,12 +107,12 @@ pub(crate) struct Cell {
 /// Columns: metric, heading, explanation.
 pub(crate) const COLUMNS: [(&str, &str, &str); 10] = [
     ("iteration_s", "Step time", "Mean time of a step (iteration), over all iterations"),
+    ("peak_memory_gib", "Peak memory", "Largest memory of any rank in any iteration, the memory reserve not counted"),
     ("speedup", "Speed-up", "Against the chosen baseline"),
     ("mfu", "MFU", "Model FLOP utilisation: model operations over the data-sheet peak"),
     ("tokens_per_s_per_device", "Tokens/s/GPU", "Backbone tokens per second and device, padding not counted"),
     ("tflops_per_device", "TFLOP/s", "Model operations per second and device"),
     ("bubble", "Bubble", "Idle share of all ranks and replicas, over all iterations"),
-    ("peak_memory_gib", "Peak memory", "Largest memory of any rank in any iteration, the memory reserve not counted"),
     (
         "exposed_communication",
         "Exposed comm.",

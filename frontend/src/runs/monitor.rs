@@ -16,6 +16,8 @@ use crate::client::{self, Body, RequestError};
 
 /// Minimum interval in ms between two comparison requests while points arrive.
 const COMPARE_MS: u64 = 4_000;
+/// The same before the first step time is compared.
+const FIRST_COMPARE_MS: u64 = 1_000;
 
 /// Compared run.
 #[derive(Clone, Copy)]
@@ -37,6 +39,8 @@ pub(crate) struct RunMonitor {
     pub(crate) others: RwSignal<Vec<OtherRun>>,
     /// View settings.
     pub(crate) view: RwSignal<RunView>,
+    /// True while the comparison is older than the points.
+    pub(crate) is_outdated: RwSignal<bool>,
     several: Several,
     asks: StoredValue<bool>,
     owner: StoredValue<Owner>,
@@ -51,6 +55,7 @@ impl RunMonitor {
             plans: RwSignal::default(),
             others: RwSignal::default(),
             view: RwSignal::new(view),
+            is_outdated: RwSignal::new(false),
             several: Several::new(),
             asks: StoredValue::new(false),
             owner: StoredValue::new(Owner::current().unwrap_or_default()),
@@ -125,6 +130,7 @@ impl RunMonitor {
         Effect::new(move |before: Option<u32>| {
             let version = self.feed.version();
             if before.is_some_and(|before| before != version) {
+                self.is_outdated.set(true);
                 self.compare_soon();
             }
             version
@@ -159,6 +165,12 @@ impl RunMonitor {
     }
 
     fn compare_soon(self) {
+        // The first steps of a run are compared soon.
+        let has_step_time = self.comparison.with_untracked(|known| {
+            let step = known.as_ref().and_then(|comparison| comparison.predictions.first());
+            step.is_some_and(|step| step.measured.is_some())
+        });
+        let wait_ms = if has_step_time { COMPARE_MS } else { FIRST_COMPARE_MS };
         if self.asks.try_update_value(|asks| std::mem::replace(asks, true)) == Some(false) {
             set_timeout(
                 move || {
@@ -166,7 +178,7 @@ impl RunMonitor {
                         self.compare();
                     }
                 },
-                std::time::Duration::from_millis(COMPARE_MS),
+                std::time::Duration::from_millis(wait_ms),
             );
         }
     }
@@ -175,6 +187,7 @@ impl RunMonitor {
     pub(crate) fn compare(self) {
         let Some(against) = untrack(|| self.comparison_target()) else { return };
         let id = self.feed.id();
+        let version = untrack(|| self.feed.version());
         let plans = self.view.with_untracked(|view| view.plans.clone());
         spawn_local(async move {
             let response = client::get::<Comparison>(&path::run_comparison(&id, None)).await;
@@ -184,6 +197,10 @@ impl RunMonitor {
             };
             if !is_still() {
                 return;
+            }
+            // Points that arrived meanwhile are not compared yet.
+            if untrack(|| self.feed.version()) == version {
+                self.is_outdated.set(false);
             }
             match response {
                 Ok(comparison) => {

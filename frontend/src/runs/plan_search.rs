@@ -39,7 +39,9 @@ pub(super) fn PlanSearch(
     // `None` until an arrow key is pressed. Enter then selects the first result.
     let active = RwSignal::new(None::<usize>);
     let error_message = RwSignal::new(None::<String>);
-    let is_open = Memo::new(move |_| search.with(Option::is_some));
+    // Escape closes the list; the typed text stays.
+    let is_closed = RwSignal::new(false);
+    let is_open = Memo::new(move |_| search.with(Option::is_some) && !is_closed.get());
     let choose = move |id: Option<String>| {
         search.set(None);
         error_message.set(None);
@@ -96,7 +98,10 @@ pub(super) fn PlanSearch(
         });
     };
     let open = move |()| {
-        if !is_open.get_untracked() {
+        if is_closed.get_untracked() && search.with_untracked(Option::is_some) {
+            is_closed.set(false);
+        } else if !is_open.get_untracked() {
+            is_closed.set(false);
             is_typed.set(false);
             search.set(Some(String::new()));
             look(String::new(), 0);
@@ -154,6 +159,7 @@ pub(super) fn PlanSearch(
         if let Some(link) = pasted_link(&text) {
             follow(link);
         } else {
+            is_closed.set(false);
             is_typed.set(true);
             is_searching.set(true);
             search.set(Some(text.clone()));
@@ -177,7 +183,8 @@ pub(super) fn PlanSearch(
                     take(offer);
                 }
             }
-            "Escape" if is_open.get_untracked() => search.set(None),
+            "Escape" if is_open.get_untracked() && is_typed.get_untracked() => is_closed.set(true),
+            "Escape" if search.with_untracked(Option::is_some) => search.set(None),
             _ => return,
         }
         event.prevent_default();

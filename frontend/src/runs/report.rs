@@ -19,7 +19,11 @@ pub(crate) fn LogReportView(report: LogReport) -> impl IntoView {
             <b>{summary_text(&report)}</b>
             <span>{formats}</span>
             {assumptions}
-            {first_problem.map(|problem| view! { <span class="warning">{problem}</span> })}
+            {first_problem.map(|problem| {
+                let is_one = report.repaired + report.skipped <= 1;
+                let text = if is_one { problem } else { format!("The first of these lines: {problem}") };
+                view! { <span class="warning">{text}</span> }
+            })}
         </div>
     }
 }

@@ -38,14 +38,14 @@ impl Column {
     /// All columns from left to right.
     pub(crate) const ALL: [Self; 9] = [
         Self::Makespan,
+        Self::Peak,
+        Self::Gap,
         Self::Speedup,
         Self::Span,
         Self::MakespanBubble,
         Self::SpanBubble,
         Self::Bubble,
-        Self::Peak,
         Self::Bound,
-        Self::Gap,
     ];
 
     /// Identifier in links and tests.

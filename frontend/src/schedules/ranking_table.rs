@@ -99,11 +99,12 @@ fn cell_view(
             />
         }
     });
-    let expected = cell.expected.map(|expected| {
+    // Without a value of the formula there is nothing to compare.
+    let expected = cell.expected.and_then(|mut expected| {
         let differs = expected.differs(cell.value, &cell.text);
-        let text = expected.text.unwrap_or_else(|| "–".to_owned());
+        let text = expected.text.take()?;
         let name = if expected.is_bound { "at most " } else { "formula " };
-        view! { <small class="expected" class:differs=differs title=expected.formula>{name}{text}</small> }
+        Some(view! { <small class="expected" class:differs=differs title=expected.formula>{name}{text}</small> })
     });
     let best = cell.best.then(|| view! { <span class="visually-hidden">" (best)"</span> });
     view! {

@@ -25,7 +25,7 @@ pub(super) fn SelectionCard() -> impl IntoView {
         details.get().map(|(name, title, rows)| {
             let rows = rows.into_iter().map(|(label, value)| view! { <div><dt>{label}</dt><dd>{value}</dd></div> });
             view! {
-                <section class="card selection" data-testid="selection" aria-label="Selected action">
+                <section class="card selection pinned" data-testid="selection" aria-label="Selected action">
                     <header class="card-title">
                         <h2>{title}</h2>
                         <span class="muted">{name}</span>

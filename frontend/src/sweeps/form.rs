@@ -11,12 +11,40 @@ use serde_json::{Value, json};
 
 use super::{begin, page};
 use crate::client::{self, RequestError};
+use crate::format;
 use crate::notice::ErrorNotice;
 
 /// Parses values separated by commas or spaces. Non-numeric values are strings.
 fn typed(text: &str) -> Vec<Value> {
     let terms = text.split([',', ' ', ';']).map(str::trim).filter(|word| !word.is_empty());
     terms.map(|word| serde_json::from_str(word).unwrap_or_else(|_| Value::from(word))).collect()
+}
+
+/// Returns an error for a number with a thousands separator: "32,768" would be the values 32 and 768. The separator of values
+/// is then ambiguous.
+fn ambiguous_number(text: &str) -> Option<String> {
+    let is_group = |word: &str| word.len() == 3 && word.bytes().all(|byte| byte.is_ascii_digit());
+    let is_start = |word: &str| matches!(word.len(), 1..=3) && word.bytes().all(|byte| byte.is_ascii_digit());
+    let word = text.split([' ', ';']).find(|word| {
+        let mut parts = word.split(',');
+        parts.next().is_some_and(is_start) && parts.clone().next().is_some() && parts.all(is_group)
+    })?;
+    let (joined, apart) = (word.replace(',', ""), word.replace(',', ", "));
+    Some(format!("{word} is ambiguous: write {joined} for one value, or {apart} for several"))
+}
+
+/// Field, whether it is an axis, and its values.
+type FieldOption = (UsualField, RwSignal<bool>, RwSignal<String>);
+
+/// Returns the first ambiguous number of the chosen fields or of the custom field.
+fn ambiguous_memo(options: Vec<FieldOption>, custom: RwSignal<String>) -> Memo<Option<String>> {
+    Memo::new(move |_| {
+        let of_field = |(field, is_selected, values): &FieldOption| {
+            let error = values.with(|text| ambiguous_number(text)).filter(|_| is_selected.get())?;
+            Some(format!("{}: {error}", format::capitalised(&field.title)))
+        };
+        options.iter().find_map(of_field).or_else(|| custom.with(|text| ambiguous_number(text)))
+    })
 }
 
 fn format_values(values: &[Value]) -> String {
@@ -35,7 +63,7 @@ fn custom_pointer(typed: &str) -> Result<Option<&str>, &'static str> {
 /// Collapsed form.
 #[component]
 pub(super) fn SweepForm(fields: Vec<UsualField>, scenario: Memo<Option<String>>) -> impl IntoView {
-    let field_options: Vec<(UsualField, RwSignal<bool>, RwSignal<String>)> = fields
+    let field_options: Vec<FieldOption> = fields
         .into_iter()
         .map(|field| {
             let values = format_values(&field.values);
@@ -72,10 +100,15 @@ pub(super) fn SweepForm(fields: Vec<UsualField>, scenario: Memo<Option<String>>)
         if counts.is_empty() { 0 } else { counts.into_iter().fold(1_usize, usize::saturating_mul) }
     };
     let wrong = Memo::new(move |_| custom_field.0.with(|typed_pointer| custom_pointer(typed_pointer).err()));
+    let ambiguous = ambiguous_memo(field_options.clone(), custom_field.1);
     let navigate = use_navigate();
     let submit = move |event: web_sys::SubmitEvent| {
         event.prevent_default();
-        let Some(id) = scenario.get_untracked().filter(|_| wrong.get_untracked().is_none()) else { return };
+        let Some(id) =
+            scenario.get_untracked().filter(|_| wrong.get_untracked().is_none() && ambiguous.get_untracked().is_none())
+        else {
+            return;
+        };
         let axes = axes.get_untracked();
         let navigate = navigate.clone();
         is_pending.set(true);
@@ -120,8 +153,11 @@ pub(super) fn SweepForm(fields: Vec<UsualField>, scenario: Memo<Option<String>>)
                     </label>
                 </div>
                 {move || wrong.get().map(|message| view! { <p class="field-error" role="alert" id="sweep-own-error">{message}</p> })}
+                {move || ambiguous.get().map(|message| view! { <p class="field-error" role="alert">{message}</p> })}
                 <p class="actions">
-                    <button class="primary" type="submit" disabled=move || is_pending.get() || points() == 0 || wrong.get().is_some()>"Plan "{points}" points"</button>
+                    <button class="primary" type="submit" disabled=move || is_pending.get() || points() == 0 || wrong.get().is_some() || ambiguous.get().is_some()>
+                        {move || if is_pending.get() { "Starting…".to_owned() } else { format!("Plan {}", format::counted(points() as u64, "point", "points")) }}
+                    </button>
                 </p>
                 {move || last_error.get().map(|error| view! { <ErrorNotice error=error /> })}
             </form>
@@ -159,6 +195,17 @@ mod tests {
         assert_eq!(custom_pointer("  "), Ok(None));
         assert_eq!(custom_pointer(" /training/zero "), Ok(Some("/training/zero")));
         assert!(custom_pointer("training/zero").is_err());
+    }
+
+    #[test]
+    fn numbers_with_separators_are_ambiguous() {
+        for text in ["32,768", "4096 32,768", "1,048,576"] {
+            assert!(ambiguous_number(text).is_some(), "{text}");
+        }
+        assert!(ambiguous_number("32,768").unwrap().ends_with("write 32768 for one value, or 32, 768 for several"));
+        for text in ["32, 768", "1,2,4", "4096,32768", "128,256,512,1024", "", "packed,true"] {
+            assert_eq!(ambiguous_number(text), None, "{text}");
+        }
     }
 
     #[test]

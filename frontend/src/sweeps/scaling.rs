@@ -42,6 +42,8 @@ struct Studied {
     sweep: RwSignal<Option<StoredSweep>>,
     drawn: RwSignal<Option<Drawn>>,
     last_error: RwSignal<Option<RequestError>>,
+    is_silent: RwSignal<bool>,
+    is_switching: RwSignal<bool>,
     /// Study number. Results of older studies are discarded.
     number: StoredValue<u64>,
 }
@@ -53,6 +55,8 @@ impl Studied {
             sweep: RwSignal::new(None),
             drawn: RwSignal::new(None),
             last_error: RwSignal::new(None),
+            is_silent: RwSignal::new(false),
+            is_switching: RwSignal::new(false),
             number: StoredValue::new(0),
         }
     }
@@ -63,6 +67,8 @@ impl Studied {
         self.sweep.set(None);
         self.drawn.set(None);
         self.last_error.set(None);
+        self.is_silent.set(false);
+        self.is_switching.set(false);
     }
 
     fn start(self, name: &str, sweep: &serde_json::Value) {
@@ -78,7 +84,7 @@ impl Studied {
             let is_current = move || self.number.try_get_value() == Some(number);
             let worked = async {
                 let begun = begin(sweep).await?;
-                follow(begun, move |seen| {
+                follow(begun, self.is_silent, move |seen| {
                     if is_current() {
                         self.sweep.set(Some(seen.clone()));
                         let seen = seen.clone();
@@ -97,6 +103,7 @@ impl Studied {
             if let Err(error) = worked.await
                 && is_current()
             {
+                self.is_switching.set(false);
                 self.last_error.set(Some(error));
             }
         });
@@ -110,6 +117,7 @@ impl Studied {
         spawn_local(async move {
             let ended = client::send::<StoredSweep>("POST", &path::sweep_cancel(&sweep.id), Body::Empty).await;
             if let Err(error) = ended {
+                self.is_switching.try_set(false);
                 self.last_error.try_set(Some(error));
             }
         });
@@ -211,14 +219,16 @@ fn AnalysisView(studied: Studied) -> impl IntoView {
         <Show when=move || has_sweep.get()>
             <Progress
                 sweep=Signal::derive(move || studied.sweep.get().unwrap_or_else(nothing))
+                is_silent=studied.is_silent
+                is_switching=studied.is_switching
                 on_switch=Callback::new(move |is_on| studied.switch(is_on))
             />
             <p><a href=link data-testid="scaling-sweep">"Details of this sweep: table, map, time against memory, downloads"</a></p>
         </Show>
         <Show when=move || has_drawn.get()>
             <AccuracyLink subject="Times" />
-            <h3>"Tokens per second and device"</h3>
-            <CurveChart curves=throughput over=over up="tokens/s per device" label=label("Tokens per second and device") test_id="scaling-throughput" />
+            <h3>"Throughput"</h3>
+            <CurveChart curves=throughput over=over up="tokens/s/GPU" label=label("Tokens per second and GPU") test_id="scaling-throughput" />
             <h3>"Step time"</h3>
             <CurveChart curves=time over=over label=label("Step time") test_id="scaling-time" />
             {missing}

@@ -82,7 +82,12 @@ pub(super) fn SearchBar(chart: TraceChart) -> impl IntoView {
 #[component]
 fn Found(matches: TraceMatches) -> impl IntoView {
     let TraceMatches { slices, names, all_names, .. } = matches;
-    let line = format!("{} slices of {} names", format::count(slices), format::count(all_names));
+    let line = match slices {
+        0 => "No slice has this name".to_owned(),
+        _ => {
+            format!("{} of {}", format::counted(slices, "slice", "slices"), format::counted(all_names, "name", "names"))
+        }
+    };
     let rows = names.into_iter().map(|named| {
         view! {
             <tr>

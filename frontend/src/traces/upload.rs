@@ -52,7 +52,7 @@ pub(crate) fn TraceUpload(#[prop(into)] on_uploaded: Callback<UploadedTrace>) ->
             </select>
         </div>
         <div class="field picker">
-            <label for="trace-stage">"Pipeline stage, if action names such as 'Forward 0' do not contain it"</label>
+            <label for="trace-stage" title="For action names without a stage, such as 'Forward 0'">"Pipeline stage, if not in the names"</label>
             <input
                 id="trace-stage"
                 inputmode="numeric"

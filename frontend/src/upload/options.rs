@@ -4,7 +4,7 @@ use api::planner::workload::preprocessing::Preprocessing;
 use leptos::prelude::*;
 
 use super::choice::{ImportOptions, Purpose, UNITS};
-use super::import::Import;
+use super::import::{Import, Stage};
 use crate::client::RequestError;
 use crate::drop::FileDrop;
 use crate::file_uploads::FileUploads;
@@ -75,11 +75,22 @@ pub(super) fn MeasureFields(import: Import) -> impl IntoView {
         names
     };
     let named = move |first: &[(&str, &str)]| -> Options {
-        let first = first.iter().map(|&(value, text)| (value.to_owned(), text.to_owned()));
-        first.chain(names().into_iter().map(|name| (name.clone(), name))).collect()
+        let first: Vec<_> = first.iter().map(|&(value, text)| (value.to_owned(), text.to_owned())).collect();
+        first.into_iter().chain(names().into_iter().map(|name| (name.clone(), name))).collect()
     };
     let by_name = ("", "by its name");
-    let lengths = Signal::derive(move || named(&[by_name]));
+    // The column that was chosen by its name is not in the list of the others.
+    let lengths = Signal::derive(move || {
+        let source = import.stage.with(|stage| match stage {
+            Stage::Ready(preview) => preview.report.source.strip_prefix("column ").map(str::to_owned),
+            _ => None,
+        });
+        let is_chosen = import_options.with(|current| current.column.is_some());
+        match source.filter(|_| !is_chosen) {
+            Some(column) => named(&[("", &format!("by its name: {column}"))]),
+            None => named(&[by_name]),
+        }
+    });
     let purposes = Signal::derive(move || named(&[by_name, (NONE, "none")]));
     let units = Signal::stored(
         [("", "by the column's name")]

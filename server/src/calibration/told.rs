@@ -41,7 +41,7 @@ fn read(out: &mut dyn Write, name: &str, profile: &Profile, start: &Start) -> Re
     .collect();
     let (format, rejected) = (profile.format.name(), report.refused.iter().map(|refusal| refusal.count).sum::<u64>());
     let (rows, used, kinds) = (report.rows, report.used, kinds.join(", "));
-    writeln!(out, "{name}: {format}; {rows} values, {used} used ({kinds}), {rejected} refused")?;
+    writeln!(out, "{name}: {format}; {rows} values, {used} read ({kinds}), {rejected} refused")?;
     for Refusal { reason, count, first } in &report.refused {
         writeln!(out, "  refused: {count} x {reason}; first {first}")?;
     }

@@ -5,7 +5,7 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
 use planner::run_comparison::{Correction, corrected};
 
-use super::observations::load_context;
+use super::observations::{default_segment, load_context};
 use super::scenarios::{begin_plan, validate};
 use crate::app::Shared;
 use crate::client::Client;
@@ -43,8 +43,9 @@ pub(crate) async fn correction(
     query: Result<Query<CorrectionQuery>, QueryRejection>,
 ) -> Result<DocumentResponse<Corrected>, ApiError> {
     let Query(query) = query?;
-    let context = load_context(&app, &run, query.planner.as_deref()).await?;
-    let corrections = compared_jobs(&context, query.segment).corrections;
+    let mut context = load_context(&app, &run, query.planner.as_deref()).await?;
+    let segment = query.segment.or_else(|| default_segment(&mut context));
+    let corrections = compared_jobs(&context, segment).corrections;
     if corrections.is_empty() {
         return Err(ObservationError::NothingToCorrect.into());
     }

@@ -17,7 +17,9 @@ use super::scenarios::{find, validate};
 use crate::app::{App, Shared};
 use crate::error::{ApiError, DocumentResponse};
 use crate::label;
-use crate::observation::{ObservationError, RunContext, Watched, calibrated, compared, compared_jobs, fill_step_times};
+use crate::observation::{
+    ObservationError, RunContext, Watched, calibrated, compared, compared_jobs, fill_step_times, last_part,
+};
 use crate::overviews::decode;
 use crate::profiles::apply;
 use crate::store::{LogPosition, Replaced, StoreError};
@@ -42,7 +44,7 @@ pub(crate) struct Against {
     /// Planner in the run's scenario. Default: the planner attached to the run, otherwise the
     /// fastest.
     planner: Option<String>,
-    /// Part of the run to use. Default: all parts.
+    /// Part of the run to use. Default: the last part with regular steps.
     segment: Option<u32>,
 }
 
@@ -80,8 +82,11 @@ pub(crate) async fn comparison(
     against: Result<Query<Against>, QueryRejection>,
 ) -> Result<Json<Comparison>, ApiError> {
     let Query(against) = against?;
-    let held = load_context(&app, &run, against.planner.as_deref()).await?;
-    let compared = tokio::task::spawn_blocking(move || compared(&held, against.segment));
+    let mut held = load_context(&app, &run, against.planner.as_deref()).await?;
+    let compared = tokio::task::spawn_blocking(move || {
+        let segment = against.segment.or_else(|| default_segment(&mut held));
+        compared(&held, segment)
+    });
     Ok(Json(compared.await.map_err(|error| ApiError::Fault(format!("a comparison stopped unexpectedly: {error}")))?))
 }
 
@@ -112,8 +117,8 @@ pub(crate) async fn calibration(
 ) -> Result<DocumentResponse<Profile>, ApiError> {
     let Query(against) = against?;
     let detail = app.store.reader().run(&run, app.clock.now()).await?;
-    let held = load_context(&app, &run, against.planner.as_deref()).await?;
-    let segment = against.segment;
+    let mut held = load_context(&app, &run, against.planner.as_deref()).await?;
+    let segment = against.segment.or_else(|| default_segment(&mut held));
     let job = compared_jobs(&held, segment);
     if !job.is_comparable() {
         return Err(ObservationError::from_comparison(&job).into());
@@ -156,15 +161,16 @@ pub(crate) async fn check(
 ) -> Result<Json<ProfileCheck>, ApiError> {
     let Query(options) = options?;
     let profile = app.store.reader().profile(&id).await?;
-    let held = load_context(&app, &options.run, options.planner.as_deref()).await?;
+    let mut held = load_context(&app, &options.run, options.planner.as_deref()).await?;
+    let segment = default_segment(&mut held);
     let applied = apply(&profile, held.scenario.scenario())?;
     let bytes = plan_bytes(held.scenario.scenario(), app.studies.at_once());
     let work = app.studies.run((&claimant, bytes), 1, move |effort| {
         let mut observer = Watched { cancellation: effort.cancellation, workers: effort.workers };
         let again = replan(&held.scenario, applied.scenario, held.planner, &held.planned, &mut observer);
         Ok(again.map(|planned| {
-            let before = compared(&held, None);
-            let after = compared(&RunContext { planned, ..held }, None);
+            let before = compared(&held, segment);
+            let after = compared(&RunContext { planned, ..held }, segment);
             ProfileCheck {
                 profile: id,
                 run: before.run,
@@ -178,6 +184,14 @@ pub(crate) async fn check(
         }))
     });
     Ok(Json(work.await?.map_err(ObservationError::from)?))
+}
+
+/// Returns the part of a run with restarts that is compared, and adds a note about it: the present state of the run, as for a log
+/// that is checked. `None` for a run with one part.
+pub(super) fn default_segment(context: &mut RunContext) -> Option<u32> {
+    let (segment, note) = last_part(&context.points)?;
+    context.notes.push(note);
+    Some(segment)
 }
 
 /// Loads a run with its points and the plan for comparison.

@@ -62,6 +62,7 @@ pub(crate) fn calibrated(
     let off = steps.iter().map(|step| (solved.reached.step_s / step - 1.0).abs()).sum::<f64>() / steps.len() as f64;
     let part = FittedPart {
         name: "steps".to_owned(),
+        samples: steps.len() as u64,
         fitted: true,
         detail: format!(
             "{:.4} s before, {:.4} s after, {step_s:.4} s measured; {} plans were simulated",

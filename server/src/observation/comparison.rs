@@ -1,14 +1,16 @@
 //! Compares a run with its plan: quantities with confidence bands, outliers, parts and phases.
 
+use std::collections::BTreeMap;
+
 use api::run::{
     Comparison, Outlier, OutlierReason, PhaseResidual, Prediction, PredictionBand, Quantity, RunPoint, SegmentSummary,
-    StepTimeOrigin,
+    StepTimeChange, StepTimeOrigin,
 };
 use planner::certainty;
 use planner::outcome::{BatchSummary, Planned};
 use planner::run_comparison::{
-    Agreement, Band, JobComparison, JobQuantity, Phase, PhaseTimes, PredictedPhases, Reason, Sifted, Step, Timed,
-    TimerRanks, inside, median, phase_times, predicted_phases, sift,
+    Agreement, Band, Change, JobComparison, JobQuantity, Phase, PhaseTimes, PredictedPhases, Reason, Sifted, Step,
+    Timed, TimerRanks, inside, median, phase_times, predicted_phases, sift,
 };
 use planner::scenario::Scenario;
 
@@ -73,7 +75,8 @@ pub(crate) fn compared(context: &RunContext, segment: Option<u32>) -> Comparison
         job,
         predictions,
         outliers: outliers(&context.points, &sifted),
-        segments: segments(&sifted),
+        segments: segments(&context.points, &sifted),
+        segment,
         phases,
         notes,
     }
@@ -81,7 +84,10 @@ pub(crate) fn compared(context: &RunContext, segment: Option<u32>) -> Comparison
 
 /// States how many rows the medians are of, and that few rows can be of the warm-up.
 fn rows_note(points: &[RunPoint], sifted: &Sifted, segment: Option<u32>) -> Option<String> {
-    let is_in_segment = |index: &usize| segment.is_none_or(|segment| points[*index].segment == segment);
+    let changes = changes(sifted);
+    let is_in_segment = |index: &usize| {
+        segment.is_none_or(|segment| points[*index].segment == segment) && is_present(&changes, points, *index)
+    };
     let regular: Vec<usize> = sifted.regular.iter().copied().filter(is_in_segment).collect();
     let left_out: Vec<Reason> =
         sifted.outliers.iter().filter(|outlier| is_in_segment(&outlier.index)).map(|outlier| outlier.reason).collect();
@@ -191,10 +197,23 @@ fn formula_note(job: &JobComparison) -> String {
     }
 }
 
-/// Returns the points used for comparison: timed, not outliers, and in the selected part.
+/// Returns the points used for comparison: timed, not outliers, in the selected part, and after the last change of the step time.
 pub(super) fn selected_points<'a>(points: &'a [RunPoint], sifted: &Sifted, segment: Option<u32>) -> Vec<&'a RunPoint> {
-    let is_in_segment = |point: &&RunPoint| segment.is_none_or(|segment| point.segment == segment);
-    sifted.regular.iter().map(|&index| &points[index]).filter(is_in_segment).collect()
+    let changes = changes(sifted);
+    let is_selected = |index: &&usize| {
+        segment.is_none_or(|segment| points[**index].segment == segment) && is_present(&changes, points, **index)
+    };
+    sifted.regular.iter().filter(is_selected).map(|&index| &points[index]).collect()
+}
+
+/// Returns the index of the first step with the present step time, for the parts in which it changes.
+pub(super) fn changes(sifted: &Sifted) -> BTreeMap<u32, usize> {
+    sifted.segments.iter().filter_map(|part| Some((part.segment, part.change?.index))).collect()
+}
+
+/// True if the step has the present step time of its part.
+pub(super) fn is_present(changes: &BTreeMap<u32, usize>, points: &[RunPoint], index: usize) -> bool {
+    changes.get(&points[index].segment).is_none_or(|&since| index >= since)
 }
 
 /// Separates regular steps from outliers. Where the global batch size changes, steps with another size than the last one have no
@@ -214,6 +233,7 @@ fn outliers(points: &[RunPoint], sifted: &Sifted) -> Vec<Outlier> {
         let point = &points[outlier_step.index];
         Some(Outlier {
             row: point.row,
+            segment: point.segment,
             step: point.step,
             step_s: point.step_s?,
             deviations: outlier_step.deviations,
@@ -227,13 +247,19 @@ fn outliers(points: &[RunPoint], sifted: &Sifted) -> Vec<Outlier> {
     sifted.outliers.iter().filter_map(outlier).collect()
 }
 
-fn segments(sifted: &Sifted) -> Vec<SegmentSummary> {
+fn segments(points: &[RunPoint], sifted: &Sifted) -> Vec<SegmentSummary> {
+    let change = |change: Change| StepTimeChange {
+        step: points[change.index].step,
+        before_s: change.before_s,
+        after_s: change.after_s,
+    };
     let summary = |part: &planner::run_comparison::Segment| SegmentSummary {
         segment: part.segment,
         first_step: part.first_step,
         last_step: part.last_step,
         points: part.points,
         median_step_s: part.median_s,
+        change: part.change.map(change),
     };
     sifted.segments.iter().map(summary).collect()
 }

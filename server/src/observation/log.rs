@@ -170,7 +170,7 @@ fn import_notes(report: LogReport) -> Vec<String> {
 }
 
 /// Returns the last part of a log with restarts that has regular steps, and a note. `None` if the log has one part.
-fn last_part(points: &[RunPoint]) -> Option<(u32, String)> {
+pub(crate) fn last_part(points: &[RunPoint]) -> Option<(u32, String)> {
     let sifted = sifted(points);
     let regular = |segment: u32| sifted.regular.iter().filter(|&&index| points[index].segment == segment).count();
     if sifted.segments.len() < 2 {

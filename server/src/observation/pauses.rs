@@ -3,6 +3,8 @@
 use api::run::{RunPoint, StepTimeOrigin};
 use planner::run_comparison::{Reason, Sifted, median};
 
+use super::comparison::selected_points;
+
 /// Smallest share of the wall time that is reported.
 const MIN_SHARE: f64 = 0.03;
 /// Fewest steps of a report.
@@ -28,7 +30,8 @@ pub(super) fn note(points: &[RunPoint], sifted: &Sifted, segment: Option<u32>) -
         let median_s = part.median_s?;
         let slow_or_fast = sifted.outliers.iter().filter(|it| it.reason != Reason::WarmUp).map(|it| it.index);
         let mut kept: Vec<usize> = sifted.regular.iter().copied().chain(slow_or_fast).collect();
-        kept.retain(|&index| points[index].segment == part.segment);
+        let since = part.change.map_or(0, |change| change.index);
+        kept.retain(|&index| points[index].segment == part.segment && index >= since);
         kept.sort_unstable();
         let timed: Vec<&RunPoint> = kept.into_iter().map(|index| &points[index]).collect();
         sums = add(sums, &timed, median_s);
@@ -38,12 +41,8 @@ pub(super) fn note(points: &[RunPoint], sifted: &Sifted, segment: Option<u32>) -
     if steps < MIN_STEPS as f64 || outside_s < MIN_SHARE * all_s {
         return None;
     }
-    let regular: Vec<f64> = sifted
-        .regular
-        .iter()
-        .filter(|&&index| segment.is_none_or(|segment| points[index].segment == segment))
-        .filter_map(|&index| points[index].step_s)
-        .collect();
+    let regular: Vec<f64> =
+        selected_points(points, sifted, segment).into_iter().filter_map(|point| point.step_s).collect();
     Some(format!(
         "The mean time per step is {:.3}\u{202f}s, the median of regular steps is {:.3}\u{202f}s. {:.0}\u{202f}% of \
          the time is outside of regular steps: {slow_s:.1}\u{202f}s in slow steps, {between_s:.1}\u{202f}s between \

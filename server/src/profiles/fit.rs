@@ -158,7 +158,7 @@ fn cluster(base: &Base, measured: &Measured) -> Result<NewProfile, ProfileError>
     let report_lines = lines(|out| told::parts(out, &fitted));
     if !fitted.parts.iter().any(|part| part.fitted) {
         // Refused rows are the likely reason.
-        report.extend(report_lines);
+        report.extend(unfitted_lines(&fitted, &report_lines));
         return Err(ProfileError::Nothing(report.join("; ")));
     }
     start::check(&fitted.cluster).map_err(|error| ProfileError::InvalidCluster(error.to_string()))?;
@@ -182,6 +182,7 @@ fn cluster(base: &Base, measured: &Measured) -> Result<NewProfile, ProfileError>
                 .join("; ");
             FittedPart {
                 name: part.part.to_owned(),
+                samples: part.samples as u64,
                 fitted: part.fitted,
                 detail,
                 residual: part.fitted.then_some(part.mean_residual),
@@ -208,6 +209,27 @@ fn cluster(base: &Base, measured: &Measured) -> Result<NewProfile, ProfileError>
         },
         files: Vec::new(),
     })
+}
+
+/// Returns the lines of the report about parts with timings. Parts without timings say nothing about the file.
+fn unfitted_lines(fitted: &Fitted, report_lines: &[String]) -> Vec<String> {
+    let mut is_timed = true;
+    let mut lines = Vec::new();
+    for line in report_lines {
+        if !line.starts_with(' ') {
+            let part = fitted.parts.iter().find(|part| line.starts_with(part.part));
+            is_timed = part.is_none_or(|part| part.samples > 0);
+        }
+        if is_timed {
+            lines.push(line.trim().to_owned());
+        }
+    }
+    if lines.is_empty() {
+        lines.push(
+            "the file has no timings of matrix products, attention, elementwise kernels or collectives".to_owned(),
+        );
+    }
+    lines
 }
 
 /// Why the measurements are not those of the device, or in another unit: half of a part's times are far from those of the device, or no

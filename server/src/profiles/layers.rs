@@ -113,6 +113,7 @@ fn part(table: &LayerTable) -> Result<FittedPart, ProfileError> {
     let pass = if table.backward { "backward" } else { "forward" };
     Ok(FittedPart {
         name: format!("layer of the {subject}, {pass}"),
+        samples: all.len() as u64,
         fitted: true,
         detail: format!("{} sizes from {} timings; straight lines between them", table.points.len(), all.len()),
         residual: Some(off / all.len().max(1) as f64),

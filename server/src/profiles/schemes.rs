@@ -91,6 +91,7 @@ fn part(scheme: &TimedScheme, times: &SequenceTimes) -> FittedPart {
     let every = scheme.timings_us.len().div_ceil(MAX_POINTS).max(1);
     FittedPart {
         name: name(scheme.at),
+        samples: scheme.timings_us.len() as u64,
         fitted: true,
         detail: format!(
             "T(l) = a l² + b l + c from {} microbatches: a {:.3} µs a million, b {:.3} µs a thousand tokens, c {:.1} µs; at most {:.1} % off",

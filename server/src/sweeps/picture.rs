@@ -3,10 +3,12 @@
 use std::collections::HashMap;
 
 use api::sweep::{Cell, Front, FrontPlan, LabelledAxis, Layer, Metric, NamedPlanner, Picture};
+use planner::certainty::RISK;
 use planner::scenario::{FieldError, PlannerKind};
 use planner::sweep::{Axis, PlanMetrics, PlannerRow, PointOutcome, PointRow, Sweep};
 
 use super::throughput::Throughput;
+use crate::field_names;
 use crate::store::{PlanPoint, Reader, StoreError};
 
 /// Maximum cells in a map, and maximum plans in a front. Limits the chart size.
@@ -104,7 +106,7 @@ pub(crate) async fn picture(
         None => sweep.planners(),
     };
     let layer = |planner: PlannerKind| {
-        let cell = |point: &u32| cell(*point, rows.get(point), planner, request.metric);
+        let cell = |point: &u32| cell(sweep.axes(), (*point, rows.get(point)), planner, request.metric);
         let cells = grid.iter().map(|line| line.iter().map(cell).collect()).collect();
         Layer { planner: named(planner), cells }
     };
@@ -117,8 +119,10 @@ pub(crate) async fn picture(
     })
 }
 
-fn cell(point: u32, row: Option<&PointRow>, planner: PlannerKind, metric: Metric) -> Cell {
-    let Some(row) = row else { return Cell { point, value: None, reason: None } };
+fn cell(axes: &[Axis], (point, row): (u32, Option<&PointRow>), planner: PlannerKind, metric: Metric) -> Cell {
+    let Some(row) = row else { return Cell { point, value: None, reason: None, risk: None } };
+    let plan = row.planners().iter().find(|entry| entry.planner() == planner).and_then(PlannerRow::metrics);
+    let risk = plan.and_then(risk);
     let (value, reason) = match &row.answer {
         PointOutcome::Planned { planners, .. } => match planners.iter().find(|entry| entry.planner() == planner) {
             Some(PlannerRow::Planned { figures: metrics, .. }) => (Some(value(metrics, metric)), None),
@@ -127,12 +131,23 @@ fn cell(point: u32, row: Option<&PointRow>, planner: PlannerKind, metric: Metric
         },
         PointOutcome::Invalid { errors } => {
             let messages: Vec<String> =
-                errors.iter().map(|error| format!("{}: {}", error.pointer, error.detail)).collect();
+                errors.iter().map(|error| format!("{}: {}", field_name(axes, &error.pointer), error.detail)).collect();
             (None, Some(messages.join("; ")))
         }
         PointOutcome::Failed { detail } => (None, Some(detail.clone())),
     };
-    Cell { point, value, reason }
+    Cell { point, value, reason, risk }
+}
+
+/// Returns the name of the axis of a field, or the plain name of another field.
+fn field_name(axes: &[Axis], pointer: &str) -> String {
+    let axis = axes.iter().find(|axis| axis.pointer == pointer);
+    axis.map_or_else(|| field_names::plain(pointer), |axis| axis.name().to_owned())
+}
+
+/// Returns the probability of running out of memory, if it is a risk.
+pub(crate) fn risk(metrics: &PlanMetrics) -> Option<f64> {
+    metrics.probability_out_of_memory.filter(|probability| *probability > RISK)
 }
 
 /// Returns a metric value in the unit of the metric's title.
@@ -172,6 +187,7 @@ pub(crate) fn front(sweep: &Sweep, plans: &[PlanPoint], throughput: Option<&Thro
         interval_s: None,
         tokens_per_s_per_device: rate(plan),
         peak_memory_gib: plan.peak_memory_gib,
+        risk: None,
         optimal,
         words: point_label(sweep, plan.point),
     };
@@ -188,10 +204,10 @@ pub(crate) fn front(sweep: &Sweep, plans: &[PlanPoint], throughput: Option<&Thro
     }
 }
 
-/// Returns a description of a point, for example "nodes 4, context length 8192".
+/// Returns a description of a point with units, for example "nodes 4, link between nodes 100.0 GB/s".
 fn point_label(sweep: &Sweep, point: u32) -> String {
     let axes = sweep.axes().iter().zip(sweep.places(point));
-    axes.map(|(axis, index)| format!("{} {}", axis.name(), axis.label(index))).collect::<Vec<_>>().join(", ")
+    axes.map(|(axis, index)| axis.value_label(index)).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

@@ -301,7 +301,7 @@ fn calibrated_cluster_is_valid_in_a_scenario() {
     let stderr = String::from_utf8(to_file.stderr).unwrap();
     assert!(to_file.status.success() && to_file.stdout.is_empty(), "{stderr}");
     for line in [
-        "measured.csv: Planscope table of measurements; 40 values, 36 used (36 matrix products), 4 refused",
+        "measured.csv: Planscope table of measurements; 40 values, 36 read (36 matrix products), 4 refused",
         "  refused: 1 x faster than any device: is the time in another unit?; first row 41, ",
         "  the file names no device; it is fitted to h100, as chosen",
         "matrix products: fitted to 36 timings; residual mean ",

@@ -86,6 +86,31 @@ fn the_faster_of_two_kinds_of_steps_is_regular() {
     assert!(sift(&steps(&noise)).outliers.iter().all(|outlier| outlier.reason == Reason::WarmUp));
 }
 
+/// 16 steps of 4.38 s, then steps of 6 s, one of them with a checkpoint: the present time is 6 s, also while its steps are the fewer.
+#[test]
+fn a_time_that_stays_changed_is_the_present_time() {
+    for slow in [8, 20] {
+        let noise = |step: u32| 0.01 * f64::from(step % 5);
+        let times: Vec<f64> = std::iter::once(9.0)
+            .chain((0..16).map(|step| 4.38 + noise(step)))
+            .chain((0..slow).map(|step| if step == 3 { 40.0 } else { 6.0 + noise(step) }))
+            .collect();
+        let sifted = sift(&steps(&times));
+        let part = sifted.segments[0];
+        let change = part.change.unwrap();
+        assert_eq!(
+            (change.index, part.median_s),
+            (17, Some(median(&times[17..].iter().copied().filter(|s| *s < 40.0).collect::<Vec<_>>()).unwrap()))
+        );
+        assert!((change.before_s - 4.4).abs() < 0.02 && (change.after_s - 6.02).abs() < 0.02, "{change:?}");
+        let outliers: Vec<(usize, Reason)> = sifted.outliers.iter().map(|step| (step.index, step.reason)).collect();
+        assert_eq!(outliers, [(0, Reason::WarmUp), (20, Reason::Slow)], "{slow}");
+    }
+    // A slow episode that ends is no change.
+    let episode: Vec<f64> = (0..60).map(|step| if (30..40).contains(&step) { 6.0 } else { 4.4 }).collect();
+    assert_eq!(sift(&steps(&episode)).segments[0].change, None);
+}
+
 /// Predictions from 8 to 12 s with an interval of 0.9 to 1.2 times the prediction.
 #[test]
 fn bands_are_spreads_widened_by_the_interval() {

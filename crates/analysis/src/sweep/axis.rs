@@ -29,7 +29,7 @@ impl Axis {
     }
 
     /// Formats a value with name and unit, for example "nodes 4".
-    pub(super) fn value_label(&self, position: usize) -> String {
+    pub fn value_label(&self, position: usize) -> String {
         let unit = self.unit.as_ref().map(|unit| format!(" {unit}")).unwrap_or_default();
         format!("{} {}{unit}", self.name(), self.label(position))
     }
@@ -88,7 +88,7 @@ impl WrittenAxis {
             refuse("/pointer", "a JSON pointer into the scenario is needed, for example /cluster/nodes".to_owned());
         }
         if matches!(self.pointer.as_str(), "/title" | "/schema") {
-            refuse("/pointer", format!("{} is not part of the question", self.pointer));
+            refuse("/pointer", format!("{} has no effect on the plan", self.pointer));
         }
         for (field, label) in [("/title", &self.title), ("/unit", &self.unit)] {
             if label.as_ref().is_some_and(|label| label.chars().count() > MAX_LABEL) {
@@ -112,7 +112,7 @@ fn listed(values: Vec<Value>) -> Result<Vec<Value>, String> {
     }
     let mut seen = std::collections::BTreeSet::new();
     match values.iter().find(|value| !seen.insert(value.to_string())) {
-        Some(twice) => Err(format!("the value {twice} stands there twice")),
+        Some(twice) => Err(format!("the value {twice} is listed twice")),
         None => Ok(values),
     }
 }

@@ -121,6 +121,9 @@ pub struct PlanMetrics {
     pub exposed_communication: f64,
     /// Highest peak memory per rank, in GiB.
     pub peak_memory_gib: f64,
+    /// Probability of running out of memory; omitted in rows of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probability_out_of_memory: Option<f64>,
     /// Lower bound on the iteration time, in s.
     pub lower_bound_s: f64,
     /// (iteration - bound) / bound.
@@ -140,6 +143,7 @@ impl PlanMetrics {
             bubble: metrics.bubble,
             exposed_communication: metrics.exposed_communication,
             peak_memory_gib: metrics.peak_memory_gib,
+            probability_out_of_memory: Some(certainty::peak_memory(scenario, planned).probability_out_of_memory),
             lower_bound_s: metrics.lower_bound_s,
             gap: metrics.gap,
         }

@@ -150,7 +150,10 @@ fn matched_steps(before: &Recorded, after: &Recorded, notes: &mut Vec<String>) -
     };
     let unmatched = left.len() + right.len() - 2 * pairs.len();
     if unmatched > 0 {
-        notes.push(format!("{unmatched} steps have no partner in the other trace and are not compared."));
+        notes.push(match unmatched {
+            1 => "1 step has no partner in the other trace and is not compared.".to_owned(),
+            _ => format!("{unmatched} steps have no partner in the other trace and are not compared."),
+        });
     }
     pairs
 }

@@ -29,6 +29,9 @@ pub struct Comparison {
     pub outliers: Vec<Outlier>,
     /// Segments. A restart begins a segment.
     pub segments: Vec<SegmentSummary>,
+    /// Segment that is compared. Omitted if all segments are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub segment: Option<u32>,
     /// Measured and predicted time per phase. Empty if the log has no timers.
     pub phases: Vec<PhaseResidual>,
     /// Notes for the user.
@@ -108,6 +111,9 @@ pub enum OutlierReason {
 pub struct Outlier {
     /// Row number.
     pub row: u64,
+    /// Segment of the step.
+    #[serde(default)]
+    pub segment: u32,
     /// Step number.
     pub step: u64,
     /// Step time, in s.
@@ -130,9 +136,24 @@ pub struct SegmentSummary {
     pub last_step: u64,
     /// Number of points.
     pub points: u64,
-    /// Median step time without outliers, in s.
+    /// Median step time without outliers, in s. After a change, of the steps from there on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub median_step_s: Option<f64>,
+    /// Change of the step time. Only the steps from there on are compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub change: Option<StepTimeChange>,
+}
+
+/// A step time that changes at one step and stays changed.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct StepTimeChange {
+    /// First step with the new time.
+    pub step: u64,
+    /// Median step time before, in s.
+    pub before_s: f64,
+    /// Median step time from there on, in s.
+    pub after_s: f64,
 }
 
 /// Predicted and measured time for a phase.
@@ -158,7 +179,7 @@ pub struct CorrectionQuery {
     /// Planner in the run's scenario. Default: the planner attached to the run, otherwise the
     /// fastest.
     pub planner: Option<String>,
-    /// Run segment to use. Default: all.
+    /// Run segment to use. Default: the last one with regular steps.
     pub segment: Option<u32>,
 }
 

@@ -301,7 +301,11 @@ impl<'o> Reader<'o> {
             }
             Err(error) => return Err(error),
         };
-        let parts = selection.as_ref().map_or(&[][..], |selection| &selection.parts);
+        // Each of several added columns can be read alone, the only column is read already.
+        let parts = match selection.as_ref().map_or(&[][..], |selection| &selection.parts) {
+            parts if parts.len() > 1 => &[],
+            parts => parts,
+        };
         let candidates = candidate::candidates(&profiles, &rows, self.options, parts);
         let source = match &selection {
             None => format!("no {} of text", self.noun),

@@ -186,5 +186,14 @@ fn word(row: &impl Cells, column: &str) -> Result<String, Rejection> {
 }
 
 fn unknown(row: &impl Cells, column: &str) -> Rejection {
-    Rejection::new("a word that is not known here", row.describe(column))
+    let reason = match column {
+        "kernel" => "an unknown kernel: known are matmul, attention, streaming, collective",
+        "product" => "an unknown product: known are forward, input_grad, weight_grad",
+        "format" => "an unknown format: known are bf16, fp16, fp8, fp32, tf32",
+        "class" => {
+            "an unknown class: known are norm, elementwise, activation, embedding, softmax, loss, permute, optimizer"
+        }
+        _ => "an unknown operation: known are all_reduce, all_gather, reduce_scatter, all_to_all, send_receive",
+    };
+    Rejection::new(reason, row.describe(column))
 }

@@ -341,7 +341,11 @@ fn every_rejected_row_has_a_reason() {
         ("matmul,4096.5,8192,3072,850,", "a size is not a whole number in range", "row 3, column m: 4096.5"),
         ("matmul,4096,8192,3072,850,,9", "a row has more cells than the header", "row 3: 7 cells below 6 names"),
         ("matmul,4", "a needed cell is empty", "row 3, column k"),
-        ("gemm,4096,8192,3072,850,", "a word that is not known here", "row 3, column kernel: gemm"),
+        (
+            "gemm,4096,8192,3072,850,",
+            "an unknown kernel: known are matmul, attention, streaming, collective",
+            "row 3, column kernel: gemm",
+        ),
         ("attention,4096,8192,3072,850,", "a needed cell is empty", "row 3, column tokens"),
         (
             "matmul,4096,8192,3072,4,",

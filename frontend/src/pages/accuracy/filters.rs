@@ -47,10 +47,18 @@ pub(super) fn sorted(mut values: Vec<String>) -> Vec<String> {
 #[component]
 pub(super) fn Filters(set: Arc<AccuracySet>, chosen: RwSignal<Chosen>) -> impl IntoView {
     let all = Arc::clone(&set);
+    let filter_names = set.properties.clone();
+    let filters = move || {
+        let named = |(index, value): (&usize, &String)| {
+            let name = filter_names.get(*index).map(String::as_str).unwrap_or_default();
+            format!("{name} is {value}")
+        };
+        chosen.with(|chosen| chosen.iter().map(named).collect::<Vec<_>>().join(" and "))
+    };
     let summary = move || {
         let total = format::count(all.points.len() as u64);
         match chosen.with(|chosen| filtered(&all, chosen)) {
-            None => format!("None of {total} rows"),
+            None => format!("In none of {total} rows {}. Choose another value, or \"All rows\".", filters()),
             Some(selected) => {
                 let errors = selected.statistics;
                 let percent = |value: f64| format::percent(value / 100.0);

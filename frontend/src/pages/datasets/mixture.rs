@@ -4,12 +4,16 @@ use leptos::prelude::*;
 
 use crate::catalogue::use_catalogue;
 use crate::client;
+use crate::deletion::Deletions;
 use crate::format;
 use crate::mixture::{WeightedDataset, shares, write_query};
 
 /// Datasets with editable weights. The panel appears when at least two datasets exist.
 #[component]
-pub(super) fn MixPanel() -> impl IntoView {
+pub(super) fn MixPanel(
+    /// Deleted datasets are not offered.
+    deletions: Deletions,
+) -> impl IntoView {
     let catalogue = use_catalogue();
     let parts = RwSignal::new(Vec::<WeightedDataset>::new());
     let can_mix = Memo::new(move |_| {
@@ -26,8 +30,10 @@ pub(super) fn MixPanel() -> impl IntoView {
     };
     let choices = move || {
         let datasets = catalogue.datasets.get().unwrap_or_default();
-        let left =
-            datasets.into_iter().filter(|dataset| parts.with(|parts| parts.iter().all(|part| part.id != dataset.id)));
+        let is_offered = |dataset: &api::dataset::DatasetSummary| {
+            !deletions.is_waiting(&dataset.id) && parts.with(|parts| parts.iter().all(|part| part.id != dataset.id))
+        };
+        let left = datasets.into_iter().filter(is_offered);
         left.map(|dataset| {
             let title = format!("{} ({})", dataset.name, format::count(dataset.samples));
             view! { <option value=dataset.id>{title}</option> }

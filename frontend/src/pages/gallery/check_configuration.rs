@@ -29,8 +29,14 @@ pub(super) fn CheckConfiguration() -> impl IntoView {
         });
     };
     let target = DropTarget::new(read);
-    let paste = move |_| check(vec![NamedText { name: String::new(), text: text.get_untracked() }]);
     let is_empty = move || text.with(|text| text.trim().is_empty());
+    let paste = move || check(vec![NamedText { name: String::new(), text: text.get_untracked() }]);
+    let press = move |event: web_sys::KeyboardEvent| {
+        if event.key() == "Enter" && (event.ctrl_key() || event.meta_key()) && !untrack(is_empty) {
+            event.prevent_default();
+            paste();
+        }
+    };
     view! {
         <section class="new-scenario check-first" class:over=move || target.is_over() aria-labelledby="check-configuration"
             on:dragover=move |event| target.drag_over(&event)
@@ -47,9 +53,10 @@ pub(super) fn CheckConfiguration() -> impl IntoView {
                 placeholder="Paste a torchtitan TOML, Megatron-LM arguments, a config.json or the YAML of another trainer, or drop the files here: does it fit, how fast is it, and what to change."
                 prop:value=move || text.get()
                 on:input=move |event| text.set(event_target_value(&event))
+                on:keydown=press
             ></textarea>
             <p class="new-more">
-                <button class="primary" data-testid="first-check" disabled=is_empty on:click=paste>"Check"</button>
+                <button class="primary" data-testid="first-check" title="Ctrl+Enter in the text" disabled=is_empty on:click=move |_| paste()>"Check"</button>
                 <label class="button quiet-button">
                     <input type="file" class="visually-hidden" multiple on:change=move |event| read(selected(&event)) />
                     "Open files"

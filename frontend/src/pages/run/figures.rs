@@ -19,7 +19,10 @@ pub(super) fn MetricsCard() -> impl IntoView {
     view! {
         <Show when=move || has_comparison.get()>
             <section class="card" data-testid="figures">
-                <header class="card-title"><h2>"Predicted and measured"</h2></header>
+                <header class="card-title">
+                    <h2>"Predicted and measured"</h2>
+                    {move || monitor.is_outdated.get().then(|| view! { <span class="muted">"comparing the latest steps…"</span> })}
+                </header>
                 {body}
             </section>
         </Show>
@@ -28,11 +31,11 @@ pub(super) fn MetricsCard() -> impl IntoView {
 
 #[component]
 fn Table(comparison: Comparison) -> impl IntoView {
-    let Comparison { predictions, outliers, segments, notes, job, .. } = comparison;
+    let Comparison { predictions, outliers, segments, segment, notes, job, .. } = comparison;
     let is_comparable = job.is_comparable();
     let formula = job.formulas.first().map(|formula| formula.title());
     let text = if is_comparable {
-        sentences(&predictions, &outliers)
+        sentences(&predictions, &outliers, (&segments, segment))
     } else if job.is_same_job() {
         "The plan has another layout than the run, so no differences are shown.".to_owned()
     } else {
@@ -159,8 +162,43 @@ fn not_compared(outliers: &[Outlier], median_s: Option<f64>) -> Vec<String> {
     sentences
 }
 
-/// Summarizes the table in sentences.
-fn sentences(predictions: &[Prediction], outliers: &[Outlier]) -> String {
+/// Names the compared part of a run with restarts, and the change of its step time.
+fn part_sentences(segments: &[SegmentSummary], part: Option<&SegmentSummary>) -> Vec<String> {
+    let Some(part) = part else { return Vec::new() };
+    let mut sentences = Vec::new();
+    if let Some(change) = &part.change {
+        sentences.push(format!(
+            "The step time changes at step {}: {} before, {} from there on. Compared are the steps from there on.",
+            format::count(change.step),
+            format::seconds(change.before_s),
+            format::seconds(change.after_s)
+        ));
+    }
+    if segments.len() > 1 {
+        sentences.push(format!(
+            "Compared is part {} of {}, from step {}.",
+            part.segment + 1,
+            segments.len(),
+            format::count(part.first_step)
+        ));
+    }
+    sentences
+}
+
+/// Summarizes the table in sentences. `segment` is the compared part of the run.
+fn sentences(
+    predictions: &[Prediction],
+    outliers: &[Outlier],
+    (segments, segment): (&[SegmentSummary], Option<u32>),
+) -> String {
+    let part = match segments {
+        [only] => Some(only),
+        _ => segments.iter().find(|part| Some(part.segment) == segment),
+    };
+    // Outliers of other parts, and of the steps before a change, are not those of the compared steps.
+    let since = part.and_then(|part| part.change).map_or(0, |change| change.step);
+    let is_compared = |outlier: &&Outlier| segment.is_none_or(|part| outlier.segment == part) && outlier.step >= since;
+    let outliers: Vec<Outlier> = outliers.iter().filter(is_compared).copied().collect();
     let mut sentences = Vec::new();
     let step = predictions.iter().find(|prediction| prediction.quantity == Quantity::StepTime);
     if let Some((prediction, measured)) = step.and_then(|prediction| Some((prediction, prediction.measured?))) {
@@ -171,13 +209,14 @@ fn sentences(predictions: &[Prediction], outliers: &[Outlier]) -> String {
             text.push_str(&format::signed_percent(error));
         }
         sentences.push(format!("{text}."));
+        sentences.extend(part_sentences(segments, part));
         if let Some(inside) = prediction.inside {
             sentences.push(format!("Compared steps inside the band: {}.", format::percent(inside)));
         }
     } else {
         sentences.push("The log states no step time yet.".to_owned());
     }
-    sentences.extend(not_compared(outliers, step.and_then(|step| step.measured)));
+    sentences.extend(not_compared(&outliers, step.and_then(|step| step.measured)));
     sentences.join(" ")
 }
 
@@ -192,7 +231,12 @@ fn Segments(segments: Vec<SegmentSummary>) -> impl IntoView {
                     <th scope="row">{format!("part {}", segment.segment + 1)}</th>
                     <td class="number">{steps}</td>
                     <td class="number">{format::count(segment.points)}</td>
-                    <td class="number">{segment.median_step_s.map_or_else(|| "–".to_owned(), format::seconds)}</td>
+                    <td class="number">
+                        {segment.median_step_s.map_or_else(|| "–".to_owned(), format::seconds)}
+                        {segment.change.map(|change| view! {
+                            <small class="under">{format!("from step {}, {} before", format::count(change.step), format::seconds(change.before_s))}</small>
+                        })}
+                    </td>
                 </tr>
             }
         });
@@ -216,6 +260,8 @@ fn Segments(segments: Vec<SegmentSummary>) -> impl IntoView {
 
 #[cfg(test)]
 mod tests {
+    use api::run::StepTimeChange;
+
     use super::*;
 
     #[test]
@@ -231,6 +277,7 @@ mod tests {
         };
         let outlier = |step: u64, step_s: f64, reason: OutlierReason| Outlier {
             row: step,
+            segment: 0,
             step,
             step_s,
             deviations: 9.0,
@@ -240,16 +287,53 @@ mod tests {
         outliers.push(outlier(57, 4.0, OutlierReason::Slow));
         outliers.extend((80..92).map(|step| outlier(step, 2.31, OutlierReason::Slow)));
         assert_eq!(
-            sentences(std::slice::from_ref(&prediction), &outliers).replace('\u{202f}', " "),
+            sentences(std::slice::from_ref(&prediction), &outliers, (&[], None)).replace('\u{202f}', " "),
             "A step takes 2.10 s, predicted 2.00 s: +5.00 %. Compared steps inside the band: 96.0 %. \
              15 steps are not compared: 2 warm-up (1–2), 13 slow (57, 80–91). \
              Steps 80–91 are 12 slow steps in a row, 10.0 % slower than the median."
         );
         assert!(
-            sentences(std::slice::from_ref(&prediction), &outliers[..1])
+            sentences(std::slice::from_ref(&prediction), &outliers[..1], (&[], None))
                 .ends_with("1 step is not compared: 1 warm-up (1).")
         );
         let silent = Prediction { measured: None, error: None, inside: None, ..prediction };
-        assert_eq!(sentences(&[silent], &[]), "The log states no step time yet.");
+        assert_eq!(sentences(&[silent], &[], (&[], None)), "The log states no step time yet.");
+    }
+
+    /// The time changes in the second part. Outliers before the change and of the first part are not listed.
+    #[test]
+    fn the_present_time_of_the_last_part_is_stated() {
+        let part = |segment: u32, first_step: u64, last_step: u64, change: Option<StepTimeChange>| SegmentSummary {
+            segment,
+            first_step,
+            last_step,
+            points: last_step - first_step + 1,
+            median_step_s: Some(6.0),
+            change,
+        };
+        let change = StepTimeChange { step: 51, before_s: 4.38, after_s: 6.0 };
+        let segments = [part(0, 1, 40, None), part(1, 35, 70, Some(change))];
+        let prediction = Prediction {
+            quantity: Quantity::StepTime,
+            band: PredictionBand { value: 4.32, low: 3.8, high: 5.2, reason: String::new() },
+            measured: Some(6.0),
+            error: Some(6.0 / 4.32 - 1.0),
+            inside: None,
+            next: None,
+        };
+        let outlier = |segment: u32, step: u64| Outlier {
+            row: step,
+            segment,
+            step,
+            step_s: 9.0,
+            deviations: 9.0,
+            reason: OutlierReason::Slow,
+        };
+        let outliers = [outlier(0, 20), outlier(1, 40), outlier(1, 60)];
+        assert_eq!(
+            sentences(&[prediction], &outliers, (&segments, Some(1))).replace('\u{202f}', " "),
+            "A step takes 6.00 s, predicted 4.32 s: +38.9 %. The step time changes at step 51: 4.38 s before, 6.00 s from there on. \
+             Compared are the steps from there on. Compared is part 2 of 2, from step 35. 1 step is not compared: 1 slow (60)."
+        );
     }
 }

@@ -97,8 +97,8 @@ fn Compared() -> impl IntoView {
                         <th scope="col">"Run"</th>
                         <th scope="col">"State"</th>
                         <th scope="col" class="number">"Points"</th>
-                        <th scope="col" class="number">"Median step"</th>
-                        <th scope="col" class="number">"PlanComparison the first"</th>
+                        <th scope="col" class="number">"Median of all steps"</th>
+                        <th scope="col" class="number">"Compared with the first"</th>
                         <th scope="col"><span class="visually-hidden">"Actions"</span></th>
                     </tr>
                 </thead>

@@ -12,7 +12,7 @@ use crate::format;
 use crate::listing::parse_tags;
 use crate::notice::ErrorNotice;
 use crate::runs::{
-    FeedMode, StateBadge, ago, clock, origin_text, paced_s, progress_text, remaining_s, size, use_run_monitor,
+    FeedMode, Pace, StateBadge, ago, clock, origin_text, paced_s, progress_text, remaining_s, size, use_run_monitor,
 };
 
 /// Clock interval in ms.
@@ -29,16 +29,21 @@ fn clock_now() -> RwSignal<f64> {
     now
 }
 
-/// Remaining time of a live run, by its step times and by the clock since the page has shown it.
-fn remaining_text(summary: Memo<Option<RunSummary>>, state: Memo<RunState>) -> Memo<Option<String>> {
-    // Step and moment of the first summary.
-    let first_seen = StoredValue::new(None::<(u64, f64)>);
+/// Remaining time of a live run, by its step times and by the clock. `now` is the time of day in ms.
+fn remaining_text(
+    summary: Memo<Option<RunSummary>>,
+    state: Memo<RunState>,
+    now: RwSignal<f64>,
+) -> Memo<Option<String>> {
+    let pace = StoredValue::new(Pace::default());
     Memo::new(move |_| {
+        let now = now.get();
         let left = summary.with(|summary| {
             let summary = summary.as_ref()?;
-            let now = (summary.last_step.unwrap_or(0), Date::now());
-            let from = first_seen.try_update_value(|first| *first.get_or_insert(now))?;
-            Some(paced_s(remaining_s(summary)?, summary, from, now))
+            let now = (summary.last_step.unwrap_or(0), now);
+            let from = pace.try_update_value(|pace| pace.add(now))?;
+            let left_s = remaining_s(summary)?;
+            Some(from.map_or(left_s, |from| paced_s(left_s, summary, from, now)))
         })?;
         matches!(state.get(), RunState::Live).then(|| format!("about {} left", clock(left)))
     })
@@ -92,7 +97,7 @@ pub(super) fn RunTitle() -> impl IntoView {
         let moment = Date::parse(&at);
         moment.is_finite().then(|| format!("last bytes {}", ago(moment, now.get())))
     });
-    let remaining = remaining_text(summary, state);
+    let remaining = remaining_text(summary, state, now);
     let progress = Memo::new(move |_| {
         summary.with(|summary| {
             let summary = summary.as_ref()?;

@@ -9,6 +9,7 @@ use crate::charts::{Cloud, Mark, ScatterChart};
 use crate::client::{self, RequestError};
 use crate::format;
 use crate::notice::ErrorNotice;
+use crate::sweeps::risk_text;
 
 /// Maximum number of listed Pareto-optimal plans.
 const MAX_LISTED: usize = 20;
@@ -39,8 +40,9 @@ fn cloud(plans: &[FrontPlan], optimal: bool) -> Cloud {
     let matching = plans.iter().filter(|plan| plan.optimal == optimal);
     let point = |plan: &FrontPlan| {
         let interval = interval_text(plan).map(|text| format!(" ({text})")).unwrap_or_default();
+        let risk = plan.risk.map(|risk| format!(". {} of running out of memory", risk_text(risk))).unwrap_or_default();
         let text = format!(
-            "{}, {}: {}{interval}, {}",
+            "{}, {}: {}{interval}, {}{risk}",
             plan.words,
             plan.planner.title,
             speed_text(plan),
@@ -76,8 +78,9 @@ pub(super) fn FrontCard(id: String, done: Memo<u32>, on_open: Callback<u32>) -> 
             _ => Vec::new(),
         })
     });
+    // Optimal points are drawn last, above the others.
     let clouds = Signal::derive(move || {
-        let clouds = plans.with(|plans| [cloud(plans, true), cloud(plans, false)]);
+        let clouds = plans.with(|plans| [cloud(plans, false), cloud(plans, true)]);
         clouds.into_iter().filter(|cloud| !cloud.points.is_empty()).collect::<Vec<_>>()
     });
     let line = Signal::derive(move || {
@@ -123,7 +126,10 @@ pub(super) fn FrontCard(id: String, done: Memo<u32>, on_open: Callback<u32>) -> 
                             {speed_text(&plan)}
                             {interval_text(&plan).map(|text| view! { <small class="under">{text}</small> })}
                         </td>
-                        <td class="number">{format::gib(plan.peak_memory_gib)}</td>
+                        <td class="number">
+                            {format::gib(plan.peak_memory_gib)}
+                            {plan.risk.map(|risk| view! { <small class="under slower">{risk_text(risk)}</small> })}
+                        </td>
                     </tr>
                 }
             })
@@ -132,7 +138,6 @@ pub(super) fn FrontCard(id: String, done: Memo<u32>, on_open: Callback<u32>) -> 
     let any = Memo::new(move |_| plans.with(|plans| !plans.is_empty()));
     let by_throughput = Memo::new(move |_| front.with(|front| matches!(front, Some(Ok(front)) if front.by_throughput)));
     let measure = move || if by_throughput.get() { "Throughput" } else { "Step time" };
-    let label = Signal::derive(move || format!("{} against peak memory. {}", measure(), description()));
     view! {
         {error_notice}
         <Show when=move || any.get()>
@@ -143,8 +148,8 @@ pub(super) fn FrontCard(id: String, done: Memo<u32>, on_open: Callback<u32>) -> 
                     <ScatterChart
                         clouds=clouds
                         front=line
-                        axes=("peak memory, GiB", if by_throughput.get() { "tokens/s/GPU" } else { "iteration, s" })
-                        label=label
+                        axes=("peak memory, GiB", if by_throughput.get() { "tokens/s/GPU" } else { "step time, s" })
+                        label=Signal::derive(move || format!("{} against peak memory. {}", measure(), description()))
                         test_id="sweep-front-chart"
                     />
                 }}

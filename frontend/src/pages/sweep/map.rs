@@ -5,6 +5,7 @@ use api::sweep::{Cell, LabelledAxis, Picture};
 use leptos::prelude::*;
 
 use crate::format;
+use crate::sweeps::risk_text;
 
 /// Callback that opens a point.
 #[derive(Clone, Copy)]
@@ -27,14 +28,19 @@ pub(super) fn HeatMap(picture: Picture, axes: Vec<LabelledAxis>, on_pick: Pick) 
     let (across, down) = (axes.get(picture.x).cloned(), picture.y.and_then(|y| axes.get(y).cloned()));
     let (Some(layer), Some(across), Some(down)) = (layer, across, down) else { return ().into_any() };
     let extent = extent(&layer.cells);
+    let at_risk = layer.cells.iter().flatten().any(|cell| cell.risk.is_some());
+    let at_risk = at_risk.then_some(" !: at risk of running out of memory.");
     let heads = across.labels.iter().map(|label| view! { <th scope="col">{label.clone()}</th> }).collect_view();
     let cell = |cell: Cell| {
         let point = cell.point;
         if let (Some(value), Some(extent)) = (cell.value, extent) {
             let heat = format!("--heat: {:.3}", share(value, extent));
+            let risk = cell.risk.map(|risk| format!("{} of running out of memory", risk_text(risk)));
+            let title = risk.clone().unwrap_or_else(|| "Open this point's scenario".to_owned());
+            let mark = risk.map(|risk| view! { <span class="slower" aria-hidden="true">" !"</span><span class="visually-hidden">{risk}</span> });
             return view! {
                 <td class="heat" style=heat>
-                    <button title="Open this point's scenario" on:click=move |_| on_pick.0.run(point)>{format::three_digits(value)}</button>
+                    <button title=title on:click=move |_| on_pick.0.run(point)>{format::three_digits(value)}{mark}</button>
                 </td>
             }
             .into_any();
@@ -64,7 +70,7 @@ pub(super) fn HeatMap(picture: Picture, axes: Vec<LabelledAxis>, on_pick: Pick) 
         view! {
             <p class="heat-scale">
                 <span>{format::three_digits(lower)}</span><span class="ramp" aria-hidden="true"></span><span>{format::three_digits(upper)}</span>
-                <span class="muted">"×: no plan (reason in the table below). ·: not planned yet. Click a point to open its scenario."</span>
+                <span class="muted">"×: no plan (reason in the table below). ·: not planned yet. Click a point to open its scenario."{at_risk}</span>
             </p>
         }
     });
@@ -87,7 +93,7 @@ mod tests {
 
     #[test]
     fn heat_goes_from_the_lowest_value_to_the_highest() {
-        let cell = |value| Cell { point: 0, value, reason: None };
+        let cell = |value| Cell { point: 0, value, reason: None, risk: None };
         let cells = vec![vec![cell(Some(3.0)), cell(None)], vec![cell(Some(1.0)), cell(Some(2.0))]];
         assert_eq!(extent(&cells), Some((1.0, 3.0)));
         assert!((share(1.5, (1.0, 3.0)) - 0.25).abs() < 1e-12);

@@ -1,14 +1,17 @@
 //! Paginated table with all sweep points.
 
 use api::path;
+use api::planner::certainty::RISK;
 use api::planner::sweep::{PlannerRow, PointOutcome, PointRow};
 use api::sweep::{RowPage, StoredSweep};
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 
 use crate::client::{self, RequestError};
+use crate::field_errors::pointer_label;
 use crate::format;
 use crate::notice::ErrorNotice;
+use crate::sweeps::risk_text;
 
 /// Points per page.
 const PAGE: u32 = 50;
@@ -21,10 +24,18 @@ fn planner_cell(row: &PlannerRow) -> AnyView {
             let interval = metrics
                 .interval_s
                 .map(|interval| view! { <small class="under">{format::seconds_interval(interval)}</small> });
-            view! { <td>{text}{interval}</td> }.into_any()
+            let risk = metrics.probability_out_of_memory.filter(|risk| *risk > RISK);
+            let risk = risk.map(|risk| view! { <small class="under slower">{risk_text(risk)}</small> });
+            view! { <td>{text}{interval}{risk}</td> }.into_any()
         }
         PlannerRow::Infeasible { reason, .. } => view! { <td class="muted">{reason.clone()}</td> }.into_any(),
     }
+}
+
+/// Returns the title of the axis of a field, or the words of another field.
+fn field_name(sweep: &StoredSweep, pointer: &str) -> String {
+    let axis = sweep.axes.iter().find(|axis| axis.pointer == pointer);
+    axis.map_or_else(|| format::capitalised(&pointer_label(pointer)), |axis| axis.title.clone())
 }
 
 fn line(row: PointRow, sweep: &StoredSweep, on_open: Callback<u32>) -> impl IntoView + use<> {
@@ -45,7 +56,7 @@ fn line(row: PointRow, sweep: &StoredSweep, on_open: Callback<u32>) -> impl Into
         PointOutcome::Planned { planners, .. } => planners.iter().map(planner_cell).collect_view().into_any(),
         PointOutcome::Invalid { errors } => {
             let messages: Vec<String> =
-                errors.iter().map(|error| format!("{}: {}", error.pointer, error.detail)).collect();
+                errors.iter().map(|error| format!("{}: {}", field_name(sweep, &error.pointer), error.detail)).collect();
             view! { <td class="muted" colspan=width.to_string()>{messages.join("; ")}</td> }.into_any()
         }
         PointOutcome::Failed { detail } => view! { <td colspan=width.to_string()>{detail.clone()}</td> }.into_any(),

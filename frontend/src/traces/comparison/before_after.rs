@@ -94,10 +94,11 @@ fn Tables(difference: TraceDifference, csv: String) -> impl IntoView {
             count => format!("{} steps", format::count(count as u64)),
         };
         format!(
-            "{over}: {} before, {} after, {}.",
+            "{over}: {} before, {} after, {}{}.",
             time_text::duration(total.before_ns as f64),
             time_text::duration(total.after_ns as f64),
-            change(total.difference_ns)
+            change(total.difference_ns),
+            share(total.before_ns, total.difference_ns)
         )
     });
     let notes = difference.notes.iter().map(|note| view! { <p class="hint">{note.clone()}</p> }).collect_view();
@@ -140,7 +141,7 @@ fn Tables(difference: TraceDifference, csv: String) -> impl IntoView {
             <SortedTable
                 title="By step"
                 test_id="difference-steps"
-                headings=[vec![("Step before", true), ("after", true)], time.to_vec()].concat()
+                headings=[vec![("Step before", true), ("Step after", true)], time.to_vec()].concat()
                 rows=steps.collect()
                 csv=table("steps")
             />
@@ -155,6 +156,14 @@ fn times(before_ns: u64, after_ns: u64, difference_ns: i64) -> Vec<Cell> {
 
 pub(super) fn count(count: u64) -> Cell {
     Cell::number(format::count(count), count as f64)
+}
+
+/// Returns a difference in percent of the time before, in parentheses. Empty without a difference or a time before.
+fn share(before_ns: u64, difference_ns: i64) -> String {
+    if before_ns == 0 || difference_ns == 0 {
+        return String::new();
+    }
+    format!(" ({})", format::signed_percent(difference_ns as f64 / before_ns as f64))
 }
 
 /// Returns a difference with its sign.
@@ -177,7 +186,13 @@ pub(super) const fn activity(activity: Activity) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::change;
+    use super::{change, share};
+
+    #[test]
+    fn differences_have_a_share() {
+        assert_eq!(share(200, 10).replace('\u{202f}', " "), " (+5.00 %)");
+        assert_eq!((share(0, 10), share(10, 0)), (String::new(), String::new()));
+    }
 
     #[test]
     fn differences_have_a_sign() {

@@ -173,8 +173,8 @@ fn Report(report: RankReport, traces: String) -> impl IntoView {
             title="By rank"
             test_id="ranks-table"
             headings=vec![
-                ("Rank", true), ("Trace", false), ("Wait caused", true), ("of it by this rank alone", true), ("Waits itself", true),
-                ("Compute", true), ("Communication", true), ("Copies", true), ("Idle", true), ("Last in collectives", true), ("in steps", true),
+                ("Rank", true), ("Trace", false), ("Wait caused", true), ("Caused by this rank alone", true), ("Waits itself", true),
+                ("Compute", true), ("Communication", true), ("Copies", true), ("Idle", true), ("Last in collectives", true), ("Last in steps", true),
             ]
             rows=ranks.collect()
             csv=table("ranks")

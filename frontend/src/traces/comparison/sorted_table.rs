@@ -41,7 +41,11 @@ pub(super) fn SortedTable(
                 *sorted = Some((column, before.map_or(is_number, |(_, descending)| !descending)));
             });
         };
-        let class = if is_number { "number" } else { "" };
+        let class = match name {
+            _ if is_number => "number",
+            "Type" => "trace-type",
+            _ => "",
+        };
         view! {
             <th scope="col" class=class aria-sort=direction>
                 <button class="sort" on:click=turn>{name}<span aria-hidden="true">{mark}</span></button>
@@ -57,8 +61,13 @@ pub(super) fn SortedTable(
                 .map_or_else(|| (0..rows.len()).collect(), |(column, descending)| order(rows, column, descending));
             let shown = if all { indices.len() } else { FIRST_ROWS };
             let row = |index: usize| {
-                let cells = rows[index].iter().zip(&headings).map(|(cell, (_, is_number))| {
-                    let class = if *is_number { "number" } else { "trace-name" };
+                let cells = rows[index].iter().zip(&headings).map(|(cell, (name, is_number))| {
+                    let class = match *name {
+                        _ if *is_number => "number",
+                        // A word, which must not be broken.
+                        "Type" => "trace-type",
+                        _ => "trace-name",
+                    };
                     view! { <td class=class>{cell.text.clone()}</td> }
                 });
                 view! { <tr>{cells.collect_view()}</tr> }
@@ -69,7 +78,7 @@ pub(super) fn SortedTable(
     view! {
         <h3>{title}</h3>
         <div class="table-scroll" role="region" aria-label=title tabindex="0" data-testid=test_id>
-            <table class="list">
+            <table class="list sorted">
                 <thead><tr>{heads}</tr></thead>
                 <tbody>{body}</tbody>
             </table>

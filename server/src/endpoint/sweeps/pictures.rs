@@ -81,26 +81,26 @@ pub(crate) async fn front(State(app): Shared, Path(id): Path<String>) -> Result<
     let plans = reader.sweep_plans(&id, &engine).await?;
     let throughput = sweeps::throughput(reader, &kept.sweep, &engine).await?;
     let mut front = sweeps::front(&kept.sweep, &plans, throughput.as_ref());
-    add_intervals(reader, (&id, &engine), &mut front).await?;
+    add_uncertainty(reader, (&id, &engine), &mut front).await?;
     Ok(Json(front))
 }
 
-/// Adds the intervals of the first optimal plans from their rows.
-async fn add_intervals(reader: &Reader, (id, engine): (&str, &str), front: &mut Front) -> Result<(), ApiError> {
+/// Adds the intervals and the risks of the first optimal plans from their rows.
+async fn add_uncertainty(reader: &Reader, (id, engine): (&str, &str), front: &mut Front) -> Result<(), ApiError> {
     let listed = || front.plans.iter().filter(|plan| plan.optimal).take(MAX_INTERVALS);
     let points: Vec<u32> = listed().map(|plan| plan.point).collect();
-    let mut intervals = HashMap::new();
+    let mut found = HashMap::new();
     for text in reader.engine_sweep_rows(id, engine, &points).await? {
         let row: PointRow = serde_json::from_str(&text)
             .map_err(|error| StoreError::Damaged { kind: "row of a sweep", detail: error.to_string() })?;
         for entry in row.planners() {
-            if let Some(interval) = entry.metrics().and_then(|metrics| metrics.interval_s) {
-                intervals.insert((row.index, entry.planner()), interval);
+            if let Some(metrics) = entry.metrics() {
+                found.insert((row.index, entry.planner()), (metrics.interval_s, sweeps::risk(metrics)));
             }
         }
     }
     for plan in front.plans.iter_mut().filter(|plan| plan.optimal).take(MAX_INTERVALS) {
-        plan.interval_s = intervals.get(&(plan.point, plan.planner.planner)).copied();
+        (plan.interval_s, plan.risk) = found.get(&(plan.point, plan.planner.planner)).copied().unwrap_or_default();
     }
     Ok(())
 }
