@@ -137,12 +137,14 @@ pub(crate) fn describe_devices(table: &DeviceTable) -> String {
         }
         _ => format!("{:<20} does not fit 1,024 nodes\n", row.name),
     };
-    let mut rows: String = table.rows.iter().map(row).collect();
-    if table.is_partial {
-        let (searched, types) = (table.rows.len(), table.types);
-        rows += &format!("the time limit was reached: {searched} of {types} device types are searched\n");
-    }
+    let rows: String = table.rows.iter().map(row).collect();
+    let (searched, types) = (table.rows.len(), table.types);
+    let rest = if table.is_partial {
+        format!("the time limit was reached: {searched} of {types} device types are searched\n")
+    } else {
+        String::new()
+    };
     format!(
-        "\nfewest devices (whole nodes, or a half, a quarter or less of one), with free layout and settings:\n{rows}"
+        "\nfewest devices (whole nodes, or a half, a quarter or less of one), with free layout and settings:\n{rows}{rest}"
     )
 }

@@ -20,23 +20,21 @@ pub(super) fn note(points: &[RunPoint], sifted: &Sifted, segment: Option<u32>) -
             .filter_map(|(_, point)| point.step_s.filter(|seconds| seconds.is_finite() && *seconds > 0.0))
             .collect()
     };
-    let described = |part: &Segment| match part.change {
-        Some(Change { index, before_s, after_s }) => {
+    let described = |part: &Segment| {
+        if let Some(Change { index, before_s, after_s }) = part.change {
             let how = format!(
                 "The step time changes at step {}: the median is {before_s:.3}\u{202f}s before and {after_s:.3}\u{202f}s from there \
                  on. Compared are the steps from there on.",
                 points[index].step
             );
-            Some(format!("{how} {}", advice(after_s > before_s)))
+            return Some(format!("{how} {}", advice(after_s > before_s)));
         }
-        None => {
-            let (first_s, last_s) = differing_thirds(&times(part.segment))?;
-            let how = format!(
-                "The step time changes during the run: the median is {first_s:.3}\u{202f}s in the first third and \
+        let (first_s, last_s) = differing_thirds(&times(part.segment))?;
+        let how = format!(
+            "The step time changes during the run: the median is {first_s:.3}\u{202f}s in the first third and \
                  {last_s:.3}\u{202f}s in the last third. One median for all steps says little."
-            );
-            Some(format!("{how} {}", advice(last_s > first_s)))
-        }
+        );
+        Some(format!("{how} {}", advice(last_s > first_s)))
     };
     sifted.segments.iter().filter(|part| segment.is_none_or(|segment| segment == part.segment)).find_map(described)
 }
