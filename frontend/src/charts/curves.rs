@@ -152,7 +152,7 @@ fn extent(curves: &[Curve]) -> (f64, f64) {
 const MAX_TICKS: usize = 8;
 
 /// Returns the values of the x axis if all curves have markers at few values: ticks between them would name values that
-/// nobody asked for, for example 1.5 nodes.
+/// the curves do not have, for example 1.5 nodes.
 fn marked_values(curves: &[Curve]) -> Option<Vec<f64>> {
     if curves.is_empty() || curves.iter().any(|curve| curve.form != Form::Marked) {
         return None;
