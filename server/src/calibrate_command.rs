@@ -33,7 +33,7 @@ pub fn run(arguments: &CalibrateArguments) -> anyhow::Result<ExitCode> {
     let unusable = measured.unusable();
     if unusable > 0 {
         let all = measured.files.len();
-        bail!("{unusable} of {all} files cannot be used, so nothing was fitted; mend or leave out what is told above");
+        bail!("{unusable} of {all} files cannot be used, so nothing was fitted; correct these files or leave them out");
     }
     let samples = measured.samples();
     let fitted = fit(&start.cluster, &samples, &measured.source());

@@ -346,8 +346,8 @@ fn calibration_errors_are_reported_and_write_nothing() {
         assert_eq!(output.status.code(), Some(1), "{stderr}");
         assert!(output.stdout.is_empty() && !out.exists(), "{stderr}");
         assert!(stderr.contains(expected), "{expected}: {stderr}");
-        assert!(stderr.contains("\ngood.csv: Planscope table of measurements; 36 values, 36 used"), "{stderr}");
-        assert!(stderr.ends_with("\nplanscope: 1 of 2 files cannot be used, so nothing was fitted; mend or leave out what is told above\n"), "{stderr}");
+        assert!(stderr.contains("\ngood.csv: Planscope table of measurements; 36 values, 36 read"), "{stderr}");
+        assert!(stderr.ends_with("\nplanscope: 1 of 2 files cannot be used, so nothing was fitted; correct these files or leave them out\n"), "{stderr}");
     }
     let single = file("one.csv", "kernel,m,k,n,time_us\nmatmul,4096,4096,4096,300\n");
     let output = calibrate(&[&single, "--device", "h100"]);

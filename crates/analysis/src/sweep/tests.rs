@@ -119,7 +119,7 @@ fn every_wrong_sweep_field_is_named() {
     for (axes, at, message) in [
         (json!([]), "/axes", "1 to 6"),
         (json!([{"pointer": "nodes", "values": [1]}]), "/axes/0/pointer", "JSON pointer"),
-        (json!([{"pointer": "/title", "values": ["a"]}]), "/axes/0/pointer", "not part of the question"),
+        (json!([{"pointer": "/title", "values": ["a"]}]), "/axes/0/pointer", "has no effect on the plan"),
         (json!([{"pointer": "/cluster/node", "values": [1]}]), "/axes/0", "unknown field"),
         (json!([{"pointer": "/model/modules/9/layers", "values": [1]}]), "/axes/0", "the list has"),
         (json!([{"pointer": "/cluster/nodes", "values": []}]), "/axes/0", "0 values"),

@@ -264,13 +264,13 @@ fn reserve(scenario: &Scenario, ranges: &mut Ranges<'_>) {
 fn degrees(scenario: &Scenario, ranges: &mut Ranges<'_>) {
     let Scenario { layout, model, cluster, .. } = scenario;
     let devices = cluster.devices();
-    let tensor = layout.tensor.and_then(|tensor| tensor_error(tensor, model, devices));
+    let wrong_tensor = layout.tensor.and_then(|tensor| tensor_error(tensor, model, devices));
     let has_stages = !scenario.layers_per_stage.is_empty();
     let max_stages = if has_stages { u32::MAX } else { model.layers() };
     let pipeline = layout.pipeline.and_then(|pipeline| pipeline_error(pipeline, max_stages, devices));
     // One message states the devices of both degrees.
     let pipeline = match (layout.tensor, layout.pipeline) {
-        (Some(tensor), Some(stages)) if (2..=max_stages).contains(&stages) && tensor > 1 => {
+        (Some(tensor), Some(stages)) if wrong_tensor.is_none() && tensor > 1 && (2..=max_stages).contains(&stages) => {
             let needed = u64::from(tensor) * u64::from(stages);
             let is_too_large = needed > u64::from(devices);
             let detail = || format!("TP {tensor} x PP {stages} needs {needed} devices; the cluster has {devices}");
@@ -278,8 +278,8 @@ fn degrees(scenario: &Scenario, ranges: &mut Ranges<'_>) {
         }
         _ => pipeline,
     };
-    let are_right = tensor.is_none() && pipeline.is_none();
-    for (at, detail) in [("/layout/tensor", tensor), ("/layout/pipeline", pipeline)] {
+    let are_right = wrong_tensor.is_none() && pipeline.is_none();
+    for (at, detail) in [("/layout/tensor", wrong_tensor), ("/layout/pipeline", pipeline)] {
         if let Some(detail) = detail {
             ranges.refuse(at, detail);
         }
