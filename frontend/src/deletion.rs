@@ -111,11 +111,18 @@ impl Deletions {
 pub(crate) fn DeletionToasts(deletions: Deletions) -> impl IntoView {
     let toasts = move || {
         let toast = |(id, name): (String, String)| {
+            // A disabled button would lose the focus.
             let is_undone = RwSignal::new(false);
+            let undo = move |_| {
+                if !is_undone.get_untracked() {
+                    is_undone.set(true);
+                    deletions.undo(&id);
+                }
+            };
             view! {
                 <p class="toast">
                     <span>{format!("Deleted {name}")}</span>
-                    <button disabled=move || is_undone.get() on:click=move |_| { is_undone.set(true); deletions.undo(&id); }>
+                    <button aria-disabled=move || is_undone.get().to_string() on:click=undo>
                         {move || if is_undone.get() { "Restoring…" } else { "Undo" }}
                     </button>
                 </p>

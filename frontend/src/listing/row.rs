@@ -55,22 +55,30 @@ pub(super) fn ListRow<T: StoredItem>(
         let cells = cells.into_iter().zip(T::COLUMNS);
         cells.map(|(cell, column)| view! { <td class:number=column.is_number>{cell}</td> }).collect_view()
     };
-    let pin = move |_| {
-        let about = about.get_untracked();
-        let labels = Annotations { pinned: Some(!about.pinned), ..Annotations::default() };
-        collection.submit("PATCH", about.url, Body::Json(serde_json::to_string(&labels).unwrap_or_default()));
-    };
+    // A disabled button would lose the focus, so the buttons stay enabled and do nothing.
     let is_pending = move || {
         collection.pending.with(|pending| {
             about.with(|about| pending.as_ref().is_some_and(|url| *url == about.url || *url == about.restore))
         })
     };
-    let restore = move |_| collection.restore(&about.get_untracked());
+    let pin = move |_| {
+        if untrack(is_pending) {
+            return;
+        }
+        let about = about.get_untracked();
+        let labels = Annotations { pinned: Some(!about.pinned), ..Annotations::default() };
+        collection.submit("PATCH", about.url, Body::Json(serde_json::to_string(&labels).unwrap_or_default()));
+    };
+    let restore = move |_| {
+        if !untrack(is_pending) {
+            collection.restore(&about.get_untracked());
+        }
+    };
     let kind = Memo::new(move |_| about.with(|about| (about.deleted, about.url.is_empty(), about.restore.is_empty())));
     let buttons = move || {
         match kind.get() {
         (true, ..) => view! {
-            <button class="quiet" aria-label=move || format!("Restore {}", name.get()) disabled=is_pending on:click=restore>
+            <button class="quiet" aria-label=move || format!("Restore {}", name.get()) aria-disabled=move || is_pending().to_string() on:click=restore>
                 {move || if is_pending() { "Restoring…" } else { "Restore" }}
             </button>
         }
@@ -81,7 +89,7 @@ pub(super) fn ListRow<T: StoredItem>(
                 class="quiet"
                 aria-label=move || format!("{} {}", if about.with(|about| about.pinned) { "Unpin" } else { "Pin" }, name.get())
                 title=move || if about.with(|about| about.pinned) { "Remove from the top of the list" } else { "Show at the top of the list" }
-                disabled=is_pending
+                aria-disabled=move || is_pending().to_string()
                 on:click=pin
             >
                 {move || match (is_pending(), about.with(|about| about.pinned)) {

@@ -278,22 +278,25 @@ fn cells(
 ) -> Vec<Cell> {
     let metrics = &planned.metrics;
     let speedup = reference.map(|reference| reference.iteration_s / metrics.iteration_s);
-    let values: [FormattedMetric; 10] = [
-        (Some(metrics.iteration_s), format::seconds),
-        (speedup, format::ratio),
-        (Some(metrics.mfu), format::percent),
-        (metrics.tokens_per_s_per_device, format::three_digits),
-        (Some(metrics.tflops_per_device), format::three_digits),
-        (Some(metrics.bubble), format::percent),
-        (Some(metrics.peak_memory_gib), format::gib),
-        (Some(metrics.exposed_communication), format::percent),
-        (Some(metrics.gap), format::percent),
-        (planning_ms, |ms| format::seconds(ms / 1e3)),
-    ];
+    let value = |metric: &str| -> FormattedMetric {
+        match metric {
+            "iteration_s" => (Some(metrics.iteration_s), format::seconds),
+            "peak_memory_gib" => (Some(metrics.peak_memory_gib), format::gib),
+            "speedup" => (speedup, format::ratio),
+            "mfu" => (Some(metrics.mfu), format::percent),
+            "tokens_per_s_per_device" => (metrics.tokens_per_s_per_device, format::three_digits),
+            "tflops_per_device" => (Some(metrics.tflops_per_device), format::three_digits),
+            "bubble" => (Some(metrics.bubble), format::percent),
+            "exposed_communication" => (Some(metrics.exposed_communication), format::percent),
+            "gap" => (Some(metrics.gap), format::percent),
+            "planning_ms" => (planning_ms, |ms| format::seconds(ms / 1e3)),
+            _ => (None, format::three_digits),
+        }
+    };
     let text = |(value, show): FormattedMetric| value.map_or_else(|| "–".to_owned(), show);
     COLUMNS
         .iter()
-        .zip(values)
+        .map(|column| (column, value(column.0)))
         .map(|(column, formatted)| Cell {
             metric: column.0,
             value: formatted.0,
@@ -349,6 +352,29 @@ mod tests {
     fn infeasible(planner: PlannerKind) -> PlannerResult {
         let infeasible = PlanOutcome::Infeasible { binding: "rank 3 needs 91.2 GiB".into(), search: Search::default() };
         PlannerResult { planner, title: planner.title().to_owned(), answer: infeasible }
+    }
+
+    /// Every column has the value of its heading.
+    #[test]
+    fn cells_have_the_values_of_their_columns() {
+        let PlanOutcome::Planned(plan) = planned(PlannerKind::OneFOneB, 2.0).answer else { panic!("a plan") };
+        let reference = Metrics { iteration_s: 3.0, ..plan.metrics };
+        let cells = cells(&plan, Some(&reference), Some(410.0), None);
+        let texts: Vec<(&str, String)> =
+            cells.iter().map(|cell| (cell.metric, cell.text.replace('\u{202f}', " "))).collect();
+        let expected = [
+            ("iteration_s", "2.00 s"),
+            ("peak_memory_gib", "71.3 GiB"),
+            ("speedup", "1.50×"),
+            ("mfu", "38.2 %"),
+            ("tokens_per_s_per_device", "0.250"),
+            ("tflops_per_device", "120"),
+            ("bubble", "7.90 %"),
+            ("exposed_communication", "1.00 %"),
+            ("gap", "0 %"),
+            ("planning_ms", "410 ms"),
+        ];
+        assert_eq!(texts, expected.map(|(metric, text)| (metric, text.to_owned())));
     }
 
     #[test]
@@ -420,9 +446,9 @@ mod tests {
         let rows = rows(&stored, Some(OneFOneB), None);
         let metrics = rows[0].metrics.as_ref().expect("a plan");
         assert_eq!(metrics.layout, "TP 4 · PP 4 · DP 2 · VPP 2 · mb 1");
-        assert_eq!(metrics.cells[1].value, Some(26.1 / 16.2));
-        assert_eq!(metrics.cells[1].text, "1.61×");
-        assert_eq!(metrics.cells[3].value, Some(0.25));
+        assert_eq!(metrics.cells[2].value, Some(26.1 / 16.2));
+        assert_eq!(metrics.cells[2].text, "1.61×");
+        assert_eq!(metrics.cells[4].value, Some(0.25));
         assert_eq!(metrics.cells[9].text.replace('\u{202f}', " "), "410 ms");
         assert_eq!(rows[1].metrics.as_ref().expect("a plan").cells[9].value, None);
         assert_eq!(rows[2].metrics, Err("rank 3 needs 91.2\u{202f}GiB".to_owned()));
