@@ -110,7 +110,7 @@ test("a run of another job has no differences to the plan, and one click correct
   await page.getByTestId("choose-scenario").fill(`${fixture.server.url}/s/${scenario.slice(0, 12)}#i=1`);
   await page.locator(`[data-testid="choose-scenario"][data-scenario="${scenario}"]`).waitFor();
   const other = page.getByTestId("other-job");
-  await other.waitFor();
+  await other.waitFor({ timeout: 60_000 });
   assert.match(await other.locator('tr[data-check="global-batch"]').innerText(), /512/);
   assert.match(await page.getByTestId("figures-summary").innerText(), /different jobs/);
   assert.equal(await page.locator('[data-metric="error"]').count(), 0, "no differences");
