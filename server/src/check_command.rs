@@ -2,10 +2,11 @@
 
 pub(crate) mod text;
 
+use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Instant;
+use std::time::Duration;
 
 use anyhow::Context;
 use api::check::{Certainty, Check, CheckChanges, Edit, LogCheck, MAX_LOG_BYTES, Verdict, apply_to_files};
@@ -23,6 +24,7 @@ use serde::Serialize;
 
 use crate::checks::{self, Configuration};
 use crate::config::CheckArguments;
+use crate::deadline::Deadline;
 use crate::field_names;
 use crate::observation::{Log, check_log};
 use crate::plan_command::plan;
@@ -31,8 +33,8 @@ use crate::workers::Threads;
 
 /// Exit code if the job does not fit or does not start.
 const REJECTED: u8 = 3;
-/// Time limit for the table of the fewest devices, in s.
-const DEVICE_SECONDS: f64 = 20.0;
+/// Time limit for the table of the fewest devices.
+const DEVICE_TIME: Duration = Duration::from_secs(20);
 /// Largest file in bytes.
 const MAX_BYTES: u64 = 4 << 20;
 
@@ -110,10 +112,8 @@ pub fn run(arguments: &CheckArguments) -> anyhow::Result<ExitCode> {
     let name = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let files = arguments.files.iter().map(|path| Ok((name(path), read_text(path)?)));
     let files = files.collect::<anyhow::Result<Vec<(String, String)>>>()?;
-    if let Some(path) = (1..arguments.files.len()).map(|at| &arguments.files[at]).find(|path| {
-        let is_same = |other: &&PathBuf| other == path;
-        arguments.files.iter().filter(is_same).count() > 1
-    }) {
+    let mut seen = BTreeSet::new();
+    if let Some(path) = arguments.files.iter().find(|path| !seen.insert(*path)) {
         anyhow::bail!("{} is given twice", path.display());
     }
     let hardware = Hardware { preset: arguments.device, devices: arguments.gpus };
@@ -196,7 +196,7 @@ impl JobFiles {
         let CheckChanges { fit, edits, combination_edits } =
             checks::changes(&texts, hardware, format, &valid, workers, cancellation)?;
         let is_hopeless = fit.base.iteration_s.is_none() && fit.changes.is_empty();
-        let limit = Within { inner: cancellation, began: Instant::now() };
+        let limit = Deadline::start(cancellation, DEVICE_TIME);
         let devices = is_hopeless.then(|| fewest_devices(&valid, workers, &limit)).transpose()?;
         // A job that does not fit has no time to compare.
         let comparable = parts.measured.filter(|_| fit.base.iteration_s.is_some());
@@ -226,26 +226,6 @@ impl JobFiles {
             best: None,
             best_certainty: None,
         })
-    }
-}
-
-/// A search of at most [`DEVICE_SECONDS`] within another cancellation check.
-struct Within<'a> {
-    inner: &'a dyn Cancellation,
-    began: Instant,
-}
-
-impl Cancellation for Within<'_> {
-    fn is_over(&self) -> bool {
-        self.inner.is_over() || self.seconds() >= DEVICE_SECONDS
-    }
-
-    fn seconds(&self) -> f64 {
-        self.began.elapsed().as_secs_f64()
-    }
-
-    fn remaining(&self) -> f64 {
-        self.inner.remaining().min(DEVICE_SECONDS - self.seconds())
     }
 }
 

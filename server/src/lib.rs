@@ -20,6 +20,7 @@ pub mod clock;
 pub mod config;
 mod connections;
 mod dataset_id;
+mod deadline;
 mod document;
 mod endpoint;
 pub mod error;

@@ -4,15 +4,16 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, ensure};
-use planner::host::Cancellation;
+use planner::host::{Cancellation, NeverCancelled};
 use planner::scenario::FieldError;
 use planner::solve::{Response, SolveRequest, parse, respond};
 use serde::Serialize;
 
 use crate::config::SolveArguments;
+use crate::deadline::Deadline;
 
 /// Exit code for an invalid problem.
 const INVALID: u8 = 2;
@@ -30,12 +31,12 @@ pub fn run(arguments: &SolveArguments) -> anyhow::Result<ExitCode> {
     };
     let SolveRequest { problem, budget } = parsed;
     let budget = budget.map_or(BUDGET, |seconds| Duration::from_secs_f64(seconds.secs()));
-    let stopwatch = Stopwatch { began: Instant::now(), budget };
-    let solution = match respond(&problem, &arguments.search_threads(), &stopwatch) {
+    let deadline = Deadline::start(&NeverCancelled, budget);
+    let solution = match respond(&problem, &arguments.search_threads(), &deadline) {
         Ok(solved) => solved,
         Err(errors) => return report_errors(&errors),
     };
-    let timed = Timed { answer: &solution, wall_s: stopwatch.seconds() };
+    let timed = Timed { answer: &solution, wall_s: deadline.seconds() };
     let mut out = std::io::stdout().lock();
     serde_json::to_writer_pretty(&mut out, &timed)?;
     writeln!(out)?;
@@ -48,26 +49,6 @@ struct Timed<'a> {
     #[serde(flatten)]
     answer: &'a Response,
     wall_s: f64,
-}
-
-/// Wall-clock time since the problem was read.
-struct Stopwatch {
-    began: Instant,
-    budget: Duration,
-}
-
-impl Cancellation for Stopwatch {
-    fn is_over(&self) -> bool {
-        self.began.elapsed() >= self.budget
-    }
-
-    fn seconds(&self) -> f64 {
-        self.began.elapsed().as_secs_f64()
-    }
-
-    fn remaining(&self) -> f64 {
-        self.budget.saturating_sub(self.began.elapsed()).as_secs_f64()
-    }
 }
 
 fn read(path: &Path) -> anyhow::Result<String> {

@@ -1,10 +1,10 @@
 //! Hugging Face `config.json`: model architecture.
 
-use planner::model::{Bias, Mask, Model, Module, ModuleRole, Moe, Norm, Patch};
+use planner::model::{Bias, Model, Module, ModuleRole, Moe, Norm, Patch};
 
 use super::family::{self, Family};
 use super::keys::Keys;
-use super::{JobConfigError, layer_kinds, unmodelled, without_effect};
+use super::{JobConfigError, layer_kinds, unmodelled, vision_names, without_effect};
 
 /// Assumption of an encoder that takes images of any size.
 const OPEN_IMAGE_SIZE: &str = "The size of images is not stated. They are read as 448 x 448 pixels.";
@@ -374,22 +374,7 @@ fn read_encoder(keys: &mut Keys, backbone_width: u32, merge: Option<u32>) -> Res
         deepstack: u32::try_from(deepstack).unwrap_or(0),
         pooled: false,
     };
-    Ok(Some(Module {
-        name: "Vision encoder".to_owned(),
-        role: ModuleRole::VisionEncoder,
-        layers,
-        hidden,
-        heads,
-        kv_heads: heads,
-        ffn: ffn.unwrap_or_else(|| hidden.saturating_mul(ratio)),
-        gated: is_gated,
-        mask: Mask::Full,
-        norm: if is_gated { Norm::Rms } else { Norm::Layer },
-        bias: Bias::All,
-        vocab: 0,
-        tied_embeddings: false,
-        learned_positions: 0,
-        patch: Some(patch),
-        ..Module::decoder()
-    }))
+    let ffn = ffn.unwrap_or_else(|| hidden.saturating_mul(ratio));
+    let norm = if is_gated { Norm::Rms } else { Norm::Layer };
+    Ok(Some(Module { gated: is_gated, norm, ..vision_names::module([layers, hidden, heads, ffn], patch) }))
 }
