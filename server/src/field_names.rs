@@ -23,6 +23,7 @@ const FIELDS: [(&str, &str, &[&str]); 27] = [
     ("/training/recompute_modules", "recomputed modules", &["recomputed modules"]),
     ("/training/fp8_recipe", "recipe of fp8", &["recipe of fp8"]),
     ("/training/fp8_weights", "fp8 weights", &["fp8 weights"]),
+    ("/training/fp8_activation_input", "fp8 inputs of activation functions", &["fp8 inputs of activation functions"]),
     ("/training/zero", "ZeRO stage", &["ZeRO stage", "sharding"]),
     ("/training/attention", "attention kernel", &["attention kernel"]),
     ("/training/execution", "execution", &["torch.compile", "fused kernels"]),

@@ -53,7 +53,7 @@ pub struct Training {
     /// Fraction of stored activations offloaded to host memory until the backward, 0 to 1.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub activation_offload: f64,
-    /// Number format of matrix products. With fp8, activations are bf16, and weights unless `fp8_weights` is true.
+    /// Number format of matrix products. With fp8, weights are bf16 unless `fp8_weights` is true.
     #[serde(default, skip_serializing_if = "is_default")]
     pub precision: Precision,
     /// Scaling of fp8 values. Default: as usual in the framework.
@@ -63,6 +63,10 @@ pub struct Training {
     /// all-gather of torchao). The master weights do not change.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub fp8_weights: bool,
+    /// With fp8: the input of the activation function of an MLP is stored in fp8 (`activation_func_fp8_input_store` of
+    /// Megatron-Core).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub fp8_activation_input: bool,
     /// ZeRO stage, 0 to 3. Stage 1 shards optimizer state over the data-parallel group, stage 2
     /// also gradients, stage 3 also weights. Default: 1 if the distributed optimizer is enabled,
     /// otherwise 0.
@@ -316,6 +320,7 @@ impl Default for Training {
             unsharded_gradients: false,
             fp8_recipe: None,
             fp8_weights: false,
+            fp8_activation_input: false,
             framework: Framework::default(),
             execution: None,
             optimizer: Optimizer::default(),

@@ -12,6 +12,7 @@ mod devices;
 mod evaluation;
 mod risk;
 mod selection;
+mod settings;
 #[cfg(test)]
 mod tests;
 
@@ -142,8 +143,11 @@ fn fit_all(
         rejected,
     };
     let mut is_partial = trials.run(proposals)?;
-    if !is_partial && trials.changes.iter().all(|change| change.kind == ChangeKind::Cluster) {
+    if !is_partial && trials.has_only_devices() {
         is_partial = trials.run(doubled)?;
+    }
+    if base_s.is_none() && !is_partial && trials.has_only_devices() {
+        is_partial = trials.search_settings()?;
     }
     let risk = Risk::new(valid.scenario(), &trials.base.result);
     let mut changes = std::mem::take(&mut trials.changes);
@@ -210,6 +214,11 @@ impl Trials<'_> {
         Ok(false)
     }
 
+    /// True if only other devices help.
+    fn has_only_devices(&self) -> bool {
+        self.changes.iter().all(|change| change.kind == ChangeKind::Cluster)
+    }
+
     /// More nodes are always faster; the fewest that fit are the smallest change.
     fn is_superseded(&self, kind: ChangeKind) -> bool {
         let is_enlarged = kind == ChangeKind::Cluster && self.base.result.iteration_s.is_none();
@@ -267,8 +276,8 @@ fn planner_after(changed: &Value, document: &Value, planner: PlannerKind) -> Pla
 fn found_fields(change: &Change) -> Vec<FieldChange> {
     let FitResult { layout, stage_layers, .. } = &change.result;
     let mut fields = change.fields.clone();
-    if let Some(Layout { tensor, pipeline, chunks, microbatch, .. }) = layout {
-        let found = json!({"tensor": tensor, "pipeline": pipeline, "chunks": chunks, "microbatch": microbatch});
+    if let Some(layout) = layout {
+        let found = stated_layout(layout);
         for field in fields.iter_mut().filter(|field| field.pointer == "/layout") {
             field.value = found.clone();
         }
@@ -285,6 +294,11 @@ fn found_fields(change: &Change) -> Vec<FieldChange> {
         }
     }
     fields
+}
+
+/// Returns the layout of a plan as in a scenario.
+fn stated_layout(Layout { tensor, pipeline, chunks, microbatch, .. }: &Layout) -> Value {
+    json!({ "tensor": tensor, "pipeline": pipeline, "chunks": chunks, "microbatch": microbatch })
 }
 
 /// Returns the first requested planner with a plan of its own; 1F1B if there is none.

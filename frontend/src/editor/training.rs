@@ -91,7 +91,8 @@ pub(super) fn TrainingSection() -> impl IntoView {
                 <h4>"Kernels"</h4>
                 <SelectField pointer="/training/fp8_recipe" label="Scaling of fp8" options=&FP8_RECIPES />
                 <CheckField pointer="/training/fp8_weights" label="Weights of layers in fp8" />
-                <p class="hint">"Both need the precision \u{201c}fp8 products\u{201d}. Master weights do not change."</p>
+                <CheckField pointer="/training/fp8_activation_input" label="Inputs of activation functions stored in fp8" />
+                <p class="hint">"All three need the precision \u{201c}fp8 products\u{201d}. Master weights do not change."</p>
                 <SelectField pointer="/training/execution" label="Execution" options=&EXECUTION />
                 <p class="hint">"The framework sets kernels (fused or eager), memory of the loss and host time. \u{201c}Execution\u{201d} overrides the kernels."</p>
                 <CheckField pointer="/training/chunked_loss" label="Loss in chunks, without stored logits (as Liger-Kernel)" />
@@ -292,6 +293,7 @@ const ADVANCED: [&str; 29] = [
     "/training/microbatches_per_flush",
     "/training/fp8_recipe",
     "/training/fp8_weights",
+    "/training/fp8_activation_input",
     "/training/chunked_loss",
     "/training/in_place_loss",
     "/training/grouped_experts",

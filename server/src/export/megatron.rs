@@ -203,7 +203,8 @@ fn fp8(training: &Training) -> String {
         Some(recipe) => format!(" --fp8-recipe {}", recipe.id()),
     };
     let weights = if training.fp8_weights { " --fp8-param-gather" } else { "" };
-    format!("--bf16 --fp8-format hybrid{recipe}{weights}")
+    let input = if training.fp8_activation_input { " --activation-func-fp8-input-store" } else { "" };
+    format!("--bf16 --fp8-format hybrid{recipe}{weights}{input}")
 }
 
 fn training(scenario: &Scenario, planned: &Planned, module: &Module) -> Vec<String> {

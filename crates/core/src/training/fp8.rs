@@ -130,6 +130,17 @@ impl Training {
         if self.fp8_weights && self.precision == Precision::Fp8 { 1.0 } else { self.width() }
     }
 
+    /// True if the inputs of fp8 products are stored in fp8 for the weight gradients, as Transformer Engine does. torchao
+    /// stores them in bf16 and converts them again.
+    pub fn stores_fp8_inputs(&self) -> bool {
+        self.precision == Precision::Fp8 && !self.framework.converts_with_torchao()
+    }
+
+    /// True if the input of an MLP's activation function is stored in fp8.
+    pub fn stores_fp8_activation_input(&self) -> bool {
+        self.fp8_activation_input && self.precision == Precision::Fp8
+    }
+
     /// True if fp8 weights have one copy in memory. Tensor cores before Blackwell read the second operand of an fp8 product
     /// in one order only, and scales of rows and blocks differ by direction: then a transposed copy is stored too, and the
     /// memory is that of bf16.

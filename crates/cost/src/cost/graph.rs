@@ -344,6 +344,28 @@ impl Builder {
         TensorId(self.graph.tensors.len() as u16 - 1)
     }
 
+    /// Returns the tensor that the weight gradient of a product with input `input` reads: a copy in fp8 if the framework
+    /// stores one. Frozen weights have no gradient, and adapters read the input itself.
+    fn product_input(&mut self, shape: &Shape<'_>, input: TensorId) -> TensorId {
+        if shape.module.adapters.is_some() || !shape.training.stores_fp8_inputs() {
+            return input;
+        }
+        self.fp8_copy(shape, input)
+    }
+
+    /// Returns the tensor that the gradient of an activation function with input `input` reads.
+    fn activation_input(&mut self, shape: &Shape<'_>, input: TensorId) -> TensorId {
+        if shape.training.stores_fp8_activation_input() { self.fp8_copy(shape, input) } else { input }
+    }
+
+    /// Adds a copy in fp8, which recomputation repeats with its original.
+    fn fp8_copy(&mut self, shape: &Shape<'_>, original: TensorId) -> TensorId {
+        let tensor = self.graph.tensors[usize::from(original.0)];
+        let copy = Tensor { name: "fp8 copy", bytes: tensor.bytes / shape.w, last_read: tensor.producer, ..tensor };
+        self.graph.tensors.push(copy);
+        TensorId(self.graph.tensors.len() as u16 - 1)
+    }
+
     fn run(&mut self, name: &'static str, phase: Phase, kernel: Kernel, reads: &[TensorId]) -> u16 {
         self.span(name, phase, kernel, Span::Device, None, reads)
     }

@@ -61,7 +61,7 @@ mod tests {
     use crate::cost::ModuleLoad;
     use crate::cost::graph::{self, Repeat, Shape};
     use planscope_core::model::presets::model;
-    use planscope_core::training::{AttentionKernel, Framework, MasterWeights};
+    use planscope_core::training::{AttentionKernel, Framework, MasterWeights, Precision};
 
     /// Korthikanti et al. Eq. 2, Eq. 4, Sec. 5 for GPT-3 175B (a = 96, s = 2048, h = 12288, t = 8).
     #[test]
@@ -79,6 +79,27 @@ mod tests {
         assert!((stored(&parallel, Repeat::Nothing) - (34.0 / 8.0 + 5.0 * 96.0 * s / (h * 8.0))).abs() < 1e-9);
         assert!((stored(&parallel, Repeat::Core) - 34.0 / 8.0).abs() < 1e-9);
         assert!((stored(&unfused, Repeat::All) - 2.0).abs() < 1e-9);
+    }
+
+    /// Transformer Engine stores the inputs of the four products in a byte per value, and the attention needs its output in
+    /// two: of 34 s h bytes of GPT, 2 + 2 + 8 become 1 + 1 + 4, and 1 is new. torchao stores bf16.
+    #[test]
+    fn fp8_products_store_their_inputs_in_fp8() {
+        let module = &model("gpt-3-175b").unwrap().modules[0];
+        let (s, h) = (2048.0, 12_288.0);
+        let load = ModuleLoad::unpadded(s, s * s);
+        let bf16 = Training { attention: AttentionKernel::Flash, ..Training::default() };
+        let stored = |training: &Training| {
+            graph::layer(&Shape::new(module, training, 1.0, load)).lifetimes(Repeat::Nothing).stored / (s * h)
+        };
+        let difference = |training: Training| stored(&training) - stored(&bf16);
+        let fp8 = Training { precision: Precision::Fp8, ..bf16.clone() };
+        assert!((difference(fp8.clone()) - (-6.0 + 1.0)).abs() < 1e-9, "{}", difference(fp8.clone()));
+        // The input of the activation function has 4 h values.
+        let activation = Training { fp8_activation_input: true, ..fp8.clone() };
+        assert!((difference(activation.clone()) - (-5.0 - 4.0)).abs() < 1e-9, "{}", difference(activation));
+        let torchao = |precision| Training { framework: Framework::Fsdp, precision, ..bf16.clone() };
+        assert!((stored(&torchao(Precision::Fp8)) - stored(&torchao(Precision::Bf16))).abs() < 1e-9);
     }
 
     #[test]

@@ -163,7 +163,7 @@ fn plain(text: &str) -> String {
 }
 
 /// All known columns.
-pub const COLUMNS: [Column; 86] = [
+pub const COLUMNS: [Column; 87] = [
     GPU,
     N_GPUS,
     GPUS_PER_NODE,
@@ -223,6 +223,7 @@ pub const COLUMNS: [Column; 86] = [
     PRECISION,
     FP8_RECIPE,
     FP8_WEIGHTS,
+    FP8_ACTIVATION_INPUT,
     FSDP,
     FRAMEWORK,
     EXECUTION,

@@ -12,12 +12,12 @@ use planner::training::{
 use super::architecture::{self, Architecture, Origin};
 use super::cells::{Cells, Rejection, quoted, refuse};
 use super::column::{
-    ACTIVATION_OFFLOAD, ATTENTION, CHUNKED_LOSS, CP_BALANCED, CP_EXCHANGE, DATA_OVERLAP, DISPATCH_BY_NODE, DROPOUT,
-    EXECUTION, EXPERT_OVERLAP, FP8_RECIPE, FP8_WEIGHTS, FRAMEWORK, FSDP, FUSED_WEIGHT_GRADIENTS, GRADIENTS,
-    GROUPED_EXPERTS, IN_PLACE_LOSS, LAYERS_PER_STAGE, MASTER_WEIGHTS, MEMORY_RESERVE_GIB, MICROBATCHES_PER_FLUSH,
-    MOMENTS, OPTIMIZER, OPTIMIZER_OFFLOAD, PARAMETER_OFFLOAD, PRECISION, RECOMPUTE, RECOMPUTE_LAYERS,
-    RECOMPUTE_MODULES, ROUTER_SKEW, SEND_OVERLAP, SEQUENCE_PARALLEL, SHARD_DEGREE, TENSOR_OVERLAP, UNSHARDED_GRADIENTS,
-    ZERO,
+    ACTIVATION_OFFLOAD, ATTENTION, CHUNKED_LOSS, CP_BALANCED, CP_EXCHANGE, Column, DATA_OVERLAP, DISPATCH_BY_NODE,
+    DROPOUT, EXECUTION, EXPERT_OVERLAP, FP8_ACTIVATION_INPUT, FP8_RECIPE, FP8_WEIGHTS, FRAMEWORK, FSDP,
+    FUSED_WEIGHT_GRADIENTS, GRADIENTS, GROUPED_EXPERTS, IN_PLACE_LOSS, LAYERS_PER_STAGE, MASTER_WEIGHTS,
+    MEMORY_RESERVE_GIB, MICROBATCHES_PER_FLUSH, MOMENTS, OPTIMIZER, OPTIMIZER_OFFLOAD, PARAMETER_OFFLOAD, PRECISION,
+    RECOMPUTE, RECOMPUTE_LAYERS, RECOMPUTE_MODULES, ROUTER_SKEW, SEND_OVERLAP, SEQUENCE_PARALLEL, SHARD_DEGREE,
+    TENSOR_OVERLAP, UNSHARDED_GRADIENTS, ZERO,
 };
 use super::degrees::Degrees;
 use super::presets::Presets;
@@ -160,7 +160,8 @@ fn training(cells: Cells<'_>, degrees: Degrees, cluster: &Cluster) -> Result<Tra
         },
         precision,
         fp8_recipe: fp8_recipe(cells, precision, cluster)?,
-        fp8_weights: fp8_weights(cells, precision)?,
+        fp8_weights: fp8_flag(cells, FP8_WEIGHTS, precision)?,
+        fp8_activation_input: fp8_flag(cells, FP8_ACTIVATION_INPUT, precision)?,
         zero: Some(zero),
         shard_degree: shard_degree(cells, degrees, zero)?,
         parameter_offload,
@@ -223,10 +224,10 @@ fn optimizer_offload(cells: Cells<'_>, parameter_offload: bool) -> Result<f64, R
     }
 }
 
-fn fp8_weights(cells: Cells<'_>, precision: Precision) -> Result<bool, Rejection> {
-    let is_on = cells.flag(FP8_WEIGHTS)?.unwrap_or(false);
+fn fp8_flag(cells: Cells<'_>, column: Column, precision: Precision) -> Result<bool, Rejection> {
+    let is_on = cells.flag(column)?.unwrap_or(false);
     if is_on && precision != Precision::Fp8 {
-        return refuse(FP8_WEIGHTS, format!("needs {} fp8", PRECISION.name));
+        return refuse(column, format!("needs {} fp8", PRECISION.name));
     }
     Ok(is_on)
 }

@@ -29,7 +29,7 @@ pub(super) enum Meaning {
 }
 
 /// Other usual names of columns, as [`key`] returns them: (column, names).
-pub const ALIASES: [(&str, &[&str]); 54] = [
+pub const ALIASES: [(&str, &[&str]); 55] = [
     ("gpu", &["accelerator", "device", "gputype", "gpumodel", "gpuname", "devicetype", "acceleratortype", "hardware"]),
     ("n_gpus", &["devices", "accelerators", "gpucount", "worldsize", "totalgpus"]),
     ("gpus_per_node", &["gpupernode", "gpusnode", "gpuspernodes", "devicespernode", "nprocpernode"]),
@@ -57,6 +57,7 @@ pub const ALIASES: [(&str, &[&str]); 54] = [
     ("lora_rank", &["lorar"]),
     ("lora_targets", &["loratargetmodules"]),
     ("cp_exchange", &["cpcommtype"]),
+    ("fp8_activation_input", &["activationfuncfp8inputstore"]),
     ("fp8_weights", &["fp8params", "fp8paramgather", "fp8allgather"]),
     ("tp", &["tensorparallel", "tensormodelparallel", "tensorparallelism"]),
     ("pp", &["pipelineparallel", "pipelinemodelparallel", "pipelineparallelism", "pipelinestages"]),

@@ -258,6 +258,8 @@ fn fp8_options(keys: &mut Keys, settings: &mut Settings, is_on: bool) {
             "{ends} layers at the ends are in bf16. They are read as fp8, so the time is a lower bound."
         ));
     }
+    let names = ["activation-func-fp8-input-store"];
+    settings.fp8.has_activation_input = keys.flag(&names, "fp8 inputs of activation functions").unwrap_or(false);
     settings.fp8.has_weights = keys.flag(&["fp8-param-gather", "fp8-param"], "fp8 weights").unwrap_or(false);
 }
 

@@ -99,7 +99,7 @@ fn experts(keys: &mut Keys, moe: Moe, module: &mut Module) -> Result<(), JobConf
         );
     }
     let (dense_layers, every) = match has_experts {
-        None => (0, 1),
+        None => (moe.dense_layers, moe.every),
         Some(flags) => period(&flags).unwrap_or_else(|| {
             keys.not_modelled(
                 "The dense layers of --moe-layer-freq follow no period. All layers are read with experts.",

@@ -1,6 +1,7 @@
 //! Variables of `MLPerf` Training submissions, read as Megatron-LM arguments.
 
 use planner::model::Adapters;
+use planner::training::Precision;
 
 use super::keys::Keys;
 use super::settings::{Batch, Settings};
@@ -43,6 +44,9 @@ pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
             keys.derive("fp8-param-gather", "true", name);
         }
     }
+    if keys.flag(&["$FP8_ACT"], "fp8 inputs of activation functions").unwrap_or(false) {
+        keys.derive("activation-func-fp8-input-store", "true", "$FP8_ACT");
+    }
     keys.assume("The precision outside fp8 products is bf16.");
     keys.derive("bf16", "true", "");
     // The files that the variables configure set these, and are not part of the submission.
@@ -68,6 +72,10 @@ pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
     settings.batch = of_replica.map_or(settings.batch, Batch::Replica);
     if is_lora {
         keys.assume("The rules of the benchmark state adapters of rank 16 on the products of attention.");
+        if settings.precision == Some(Precision::Fp8) && !settings.fp8.has_weights {
+            keys.assume("The frozen weights are in fp8, as in NVIDIA's implementation of the benchmark with FP8.");
+            settings.fp8.has_weights = true;
+        }
         settings.adapters = Some(Adapters { rank: 16, mlp: false, base_bits: None });
     }
     // The benchmarks that the variables identify.

@@ -16,7 +16,9 @@ const DEVICE: &str = "h100";
 /// Most devices of a node in any server without a link between nodes.
 const MAX_PER_NODE: u32 = 16;
 const SEQUENCE: u32 = 4096;
-const BATCH: u32 = 256;
+/// Fewest sequences of an assumed global batch, sequences per replica, and most tokens of the batch. Published jobs of
+/// thousands of devices have batches of 4 to 64 million tokens.
+const BATCH: (u32, u32, u32) = (256, 4, 1 << 24);
 const GIB: f64 = 1_073_741_824.0;
 /// Maximum values in a scenario. Scenario validation rejects larger values.
 const MAX_NODES: u32 = 16_384;
@@ -243,8 +245,12 @@ fn workload(model: &Model, settings: &Settings, replicas: u32, keys: &mut Keys) 
             global
         }
         Batch::Unknown => {
-            keys.assume(format!("The global batch is not stated. It is read as {BATCH} sequences."));
-            BATCH
+            let (least, of_replica, tokens) = BATCH;
+            let replicas = replicas.max(1);
+            let of_replica = (tokens / context_length.max(1) / replicas).clamp(1, of_replica);
+            let global = of_replica.saturating_mul(replicas).max(least);
+            keys.assume(format!("The global batch is not stated. It is read as {global} sequences."));
+            global
         }
     };
     let has_images = model.modules.iter().any(|module| module.role == ModuleRole::VisionEncoder);
@@ -301,6 +307,7 @@ fn training(format: ConfigFormat, settings: &Settings, cluster: &Cluster, keys: 
         precision,
         fp8_recipe: settings.fp8.recipe.filter(|recipe| is_fp8 && *recipe != framework.fp8_recipe()),
         fp8_weights: settings.fp8.has_weights && is_fp8,
+        fp8_activation_input: settings.fp8.has_activation_input && is_fp8,
         distributed_optimizer: zero.unwrap_or(1) > 0,
         zero: zero.filter(|&zero| zero > 1),
         chunked_loss: settings.loss == Loss::Chunked,

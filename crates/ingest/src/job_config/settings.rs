@@ -136,6 +136,8 @@ pub(super) struct Fp8 {
     pub(super) recipe: Option<Fp8Recipe>,
     /// Weights are stored and gathered in fp8.
     pub(super) has_weights: bool,
+    /// The input of the MLP's activation function is stored in fp8.
+    pub(super) has_activation_input: bool,
 }
 
 impl Settings {

@@ -272,15 +272,19 @@ fn parameter_offload(scenario: &Scenario, all: &mut Vec<Proposal>) {
         all.push(proposal(kind, "offload of the optimizer alone", &of_optimizer));
         return;
     }
-    let framework = settings.framework;
-    let has_offload = framework.is_hugging_face() || matches!(framework, Framework::Fsdp | Framework::Torchtitan);
-    if has_offload && !scenario.is_free(FreeSetting::Zero) {
+    if offloads_states(scenario) && !scenario.is_free(FreeSetting::Zero) {
         let mut fields = vec![("/training/parameter_offload", json!(true))];
         if settings.zero_stage() != 3 {
             fields.push(("/training/zero", json!(3)));
         }
         all.push(proposal(kind, "offload weights, gradients and the optimizer to host memory (ZeRO 3)", &fields));
     }
+}
+
+/// True if the framework can have all states in host memory.
+pub(super) fn offloads_states(scenario: &Scenario) -> bool {
+    let framework = scenario.training.framework;
+    framework.is_hugging_face() || matches!(framework, Framework::Fsdp | Framework::Torchtitan)
 }
 
 /// Hybrid sharding: a copy per node, or per group of two or four nodes; all devices instead of several copies.
@@ -339,7 +343,7 @@ fn has_whole_rounds(scenario: &Scenario, pipeline: u32) -> bool {
 }
 
 /// The trainers of Hugging Face have no pipeline, and FSDP in PyTorch has none by itself.
-fn has_pipeline(scenario: &Scenario) -> bool {
+pub(super) fn has_pipeline(scenario: &Scenario) -> bool {
     let framework = scenario.training.framework;
     !framework.is_hugging_face() && framework != Framework::Fsdp
 }

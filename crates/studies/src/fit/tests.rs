@@ -96,6 +96,30 @@ fn changes_of_a_feasible_scenario_save_time() {
 }
 
 /// Everything is fixed, and the model states exceed one node: more nodes help.
+/// Llama-3 70B has 1,260 GB of states for 8 devices of 80 GB: with sequences of 65,536 tokens, it needs TP, an optimizer in
+/// host memory and recomputation.
+#[test]
+fn settings_are_searched_together_if_no_pair_fits() {
+    let model = serde_json::to_value(planscope_core::model::presets::model("llama-3-70b").unwrap()).unwrap();
+    let scenario = valid(&[
+        ("/model", model),
+        ("/layout", json!({ "tensor": 1, "pipeline": 1, "microbatch": 1 })),
+        ("/workload/samples/text_tokens/value", json!(65_536)),
+        ("/workload/context_length", json!(65_536)),
+    ]);
+    let found = analyse(&scenario);
+    assert_eq!(found.base.iteration_s, None);
+    let searched: Vec<&Change> =
+        found.changes.iter().filter(|change| change.title.ends_with("searched together")).collect();
+    assert!(!searched.is_empty(), "{:?}", found.changes);
+    for change in searched {
+        assert!(change.fields.iter().all(|field| field.pointer != "/free" && field.pointer != "/cluster/nodes"));
+        let document = apply(&json!(scenario.scenario()), &change.fields).unwrap();
+        let changed = ValidScenario::new(serde_json::from_value(document).unwrap(), &NoDatasets).unwrap();
+        assert_eq!(analyse(&changed).base.iteration_s, change.result.iteration_s, "{change:?}");
+    }
+}
+
 #[test]
 fn more_devices_are_proposed() {
     let scenario = valid(&[

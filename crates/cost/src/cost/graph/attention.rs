@@ -23,6 +23,8 @@ pub(super) struct AttentionParts {
     pub input: TensorId,
     /// Input of the projection.
     pub context: TensorId,
+    /// Inputs of the products for queries, keys and values and for the output, as their weight gradients read them.
+    product_inputs: [TensorId; 2],
     qkv: TensorId,
     latent: Option<LatentParts>,
     /// Softmax statistics (fused), or scores and dropout masks (unfused).
@@ -188,11 +190,12 @@ pub(super) fn forward(graph: &mut Builder, shape: &Shape<'_>, input: TensorId) -
     // Recomputation never drops the core output, because the projection's weight gradient requires
     // it.
     let context = keep(graph, context);
+    let product_inputs = [input, context].map(|tensor| graph.product_input(shape, tensor));
     let projection = projection(shape);
     graph.run("projection", Phase::Forward, Kernel::MatMul(projection), &[context]);
     let output = graph.makes("attention output", w * shape.n * shape.h());
     reduce(graph, shape, shape.n, Phase::Forward, None);
-    AttentionParts { output, input, context, qkv, latent, core }
+    AttentionParts { output, input, context, product_inputs, qkv, latent, core }
 }
 
 /// Excludes the core output from selective recomputation.
@@ -208,7 +211,8 @@ fn keep(graph: &mut Builder, context: TensorId) -> TensorId {
 /// Adds the gradient operators from the branch output to the normalized input.
 pub(super) fn backward(graph: &mut Builder, shape: &Shape<'_>, parts: &AttentionParts, gradient: TensorId) -> TensorId {
     let w = shape.w;
-    let context_gradient = row_backward(graph, shape, "projection", projection(shape), parts.context, gradient);
+    let context_gradient =
+        row_backward(graph, shape, "projection", projection(shape), parts.product_inputs[1], gradient);
     all_to_all(graph, shape, Phase::InputGrad, contexts(shape));
     let mut reads = vec![parts.qkv, context_gradient];
     reads.extend(&parts.core);
@@ -244,7 +248,7 @@ fn finish(graph: &mut Builder, shape: &Shape<'_>, parts: &AttentionParts, qkv_gr
     rotary(graph, shape, Phase::InputGrad);
     match &parts.latent {
         Some(latent) => latent::backward(graph, shape, latent, qkv_gradient),
-        None => column_backward(graph, shape, "qkv", qkv_product(shape), parts.input, qkv_gradient),
+        None => column_backward(graph, shape, "qkv", qkv_product(shape), parts.product_inputs[0], qkv_gradient),
     }
 }
 

@@ -12,14 +12,12 @@ struct Path {
     /// `None` if the heads are projected from the hidden state.
     down: Option<MatMul>,
     up: MatMul,
-    /// Input of `up`.
-    latent: TensorId,
+    /// Inputs of `down` and `up`, as their weight gradients read them.
+    inputs: [TensorId; 2],
 }
 
 /// Forward tensors required in the backward.
 pub(super) struct LatentParts {
-    /// Normalized hidden state.
-    input: TensorId,
     paths: [Path; 2],
     /// Width of the vectors that tensor parallelism gathers.
     gathered: f64,
@@ -50,16 +48,17 @@ pub(super) fn forward(graph: &mut Builder, shape: &Shape<'_>, latent: LatentAtte
             graph.run("latent norm", Phase::Forward, norm(shape, down, 2.0), &[projected]);
             graph.makes("normed latent", shape.w * down.m * down.n)
         });
-        Path { name, down, up, latent }
+        (Path { name, down, up, inputs: [input, latent].map(|tensor| graph.product_input(shape, tensor)) }, latent)
     });
     if shape.training.sequence_parallel {
         let bytes = shape.w * shape.n * gathered;
         graph.tensor_collective(shape, "gather latent", Phase::Forward, Operation::AllGather, bytes, None);
     }
-    for path in &paths {
-        graph.run(path.name[1], Phase::Forward, Kernel::MatMul(path.up), &[path.latent]);
-    }
-    LatentParts { input, paths, gathered }
+    let paths = paths.map(|(path, latent)| {
+        graph.run(path.name[1], Phase::Forward, Kernel::MatMul(path.up), &[latent]);
+        path
+    });
+    LatentParts { paths, gathered }
 }
 
 /// Returns the norm of a vector of low rank, which reads and writes `passes` x its values.
@@ -72,7 +71,7 @@ fn norm(shape: &Shape<'_>, down: MatMul, passes: f64) -> Kernel {
 pub(super) fn backward(graph: &mut Builder, shape: &Shape<'_>, parts: &LatentParts, gradient: TensorId) -> TensorId {
     for path in parts.paths.iter().rev() {
         graph.run(path.name[1], Phase::InputGrad, input_grad(path.up), &[gradient]);
-        weight_gradient(graph, shape, path.name[1], path.up, &[path.latent, gradient]);
+        weight_gradient(graph, shape, path.name[1], path.up, &[path.inputs[1], gradient]);
     }
     let bytes = shape.w * shape.n * parts.gathered;
     let operation = if shape.training.sequence_parallel { Operation::ReduceScatter } else { Operation::AllReduce };
@@ -81,7 +80,7 @@ pub(super) fn backward(graph: &mut Builder, shape: &Shape<'_>, parts: &LatentPar
         let Some(down) = path.down else { continue };
         graph.run("latent norm", Phase::InputGrad, norm(shape, down, 4.0), &[]);
         graph.run(path.name[0], Phase::InputGrad, input_grad(down), &[]);
-        weight_gradient(graph, shape, path.name[0], down, &[parts.input]);
+        weight_gradient(graph, shape, path.name[0], down, &[path.inputs[0]]);
     }
     graph.run("add gradients", Phase::InputGrad, stream(StreamingClass::Elementwise, 3.0 * shape.stream()), &[]);
     graph.makes("gradient", shape.stream())

@@ -16,6 +16,8 @@ pub(super) struct LinearParts {
     pub input: TensorId,
     /// Input of the projection.
     pub context: TensorId,
+    /// Both inputs, as the weight gradients read them.
+    product_inputs: [TensorId; 2],
     projected: TensorId,
     convolved: TensorId,
     core: TensorId,
@@ -53,15 +55,16 @@ pub(super) fn forward(graph: &mut Builder, shape: &Shape<'_>, sizes: LinearAtten
     let core = graph.makes("linear attention output", value_bytes);
     graph.run("gated norm", Phase::Forward, stream(StreamingClass::Norm, 3.0 * value_bytes), &[core, projected]);
     let context = graph.makes("context", value_bytes);
+    let product_inputs = [input, context].map(|tensor| graph.product_input(shape, tensor));
     graph.run("projection", Phase::Forward, Kernel::MatMul(projection), &[context]);
     let output = graph.makes("attention output", shape.w * shape.n * shape.h());
     reduce(graph, shape, shape.n, Phase::Forward, None);
-    LinearParts { output, input, context, projected, convolved, core, into, projection, sizes }
+    LinearParts { output, input, context, product_inputs, projected, convolved, core, into, projection, sizes }
 }
 
 /// Adds the gradient operators from the branch output to the normalized input.
 pub(super) fn backward(graph: &mut Builder, shape: &Shape<'_>, parts: &LinearParts, gradient: TensorId) -> TensorId {
-    let context = row_backward(graph, shape, "projection", parts.projection, parts.context, gradient);
+    let context = row_backward(graph, shape, "projection", parts.projection, parts.product_inputs[1], gradient);
     let value_bytes = shape.w * parts.projection.m * parts.projection.k;
     let norm = stream(StreamingClass::Norm, 6.0 * value_bytes);
     graph.run("gated norm", Phase::InputGrad, norm, &[parts.core, parts.projected, context]);
@@ -73,5 +76,5 @@ pub(super) fn backward(graph: &mut Builder, shape: &Shape<'_>, parts: &LinearPar
     let convolution = stream(StreamingClass::Activation, 4.0 * bytes);
     graph.run("convolution", Phase::InputGrad, convolution, &[parts.projected, convolved]);
     let gradient = graph.makes("linear attention input gradient", shape.w * parts.into.m * parts.into.n);
-    column_backward(graph, shape, "linear attention input", parts.into, parts.input, gradient)
+    column_backward(graph, shape, "linear attention input", parts.into, parts.product_inputs[0], gradient)
 }

@@ -19,6 +19,8 @@ pub(super) struct MlpParts {
     activation: ActivationInputs,
     /// Input to the last product.
     pub after: TensorId,
+    /// Inputs of both products, as their weight gradients read them.
+    product_inputs: [TensorId; 2],
     /// Shared experts.
     pub shared: Option<shared::SharedParts>,
 }
@@ -121,6 +123,7 @@ pub(super) fn forward(graph: &mut Builder, shape: &Shape<'_>, normed: TensorId) 
     let before = graph.makes("mlp hidden", w * up.batch * up.m * up.n);
     let hidden = w * down.batch * down.m * down.k;
     let (activation, after) = activation::forward(graph, shape, before, hidden);
+    let product_inputs = [input, after].map(|tensor| graph.product_input(shape, tensor));
     graph.run("mlp down", Phase::Forward, Kernel::MatMul(down), &[after]);
     let output = graph.makes("mlp output", w * copies(shape) * shape.h());
     reduce(graph, shape, copies(shape), Phase::Forward, None);
@@ -132,7 +135,7 @@ pub(super) fn forward(graph: &mut Builder, shape: &Shape<'_>, normed: TensorId) 
     if shared.is_some() {
         shared::add(graph, layer, Phase::Forward);
     }
-    MlpParts { output, input, activation, after, shared }
+    MlpParts { output, input, activation, after, product_inputs, shared }
 }
 
 /// Adds the gradient operators from the branch output to the normalized stream.
@@ -158,11 +161,11 @@ pub(super) fn backward(
     } else {
         gradient
     };
-    let after_gradient = row_backward(graph, shape, "mlp down", down, parts.after, gradient);
+    let after_gradient = row_backward(graph, shape, "mlp down", down, parts.product_inputs[1], gradient);
     let hidden = shape.w * down.batch * down.m * down.k;
     parts.activation.backward(graph, shape, hidden, after_gradient);
     let hidden_gradient = graph.makes("mlp hidden gradient", shape.w * up.batch * up.m * up.n);
-    let result = column_backward(graph, shape, "mlp up", up, parts.input, hidden_gradient);
+    let result = column_backward(graph, shape, "mlp up", up, parts.product_inputs[0], hidden_gradient);
     let Some(moe) = shape.moe() else { return result };
     exchange(graph, shape, "combine from experts", Phase::InputGrad);
     permute(graph, shape, "permute from experts", Phase::InputGrad, &[result]);

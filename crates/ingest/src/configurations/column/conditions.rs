@@ -9,12 +9,12 @@ use planner::training::{ContextExchange, Experts, Precision, Recompute, Recomput
 use super::super::cells::Cells;
 use super::{
     BASE_BITS, CAUSAL, CHUNKED_LOSS, CONTENT_SIZE, CP_BALANCED, CP_EXCHANGE, Column, DATA_OVERLAP, DENSE_FFN,
-    DENSE_LAYERS, DISPATCH_BY_NODE, EP, ETP, EXPERT_FFN, EXPERT_OVERLAP, EXPERTS_EVERY, FFN, FP8_RECIPE, FP8_WEIGHTS,
-    FULL_EVERY, FUSED_WEIGHT_GRADIENTS, GPUS_PER_NODE, GROUPED_EXPERTS, HOST_MEMORY_GIB, IN_PLACE_LOSS, KV_HEADS,
-    LAYERS_PER_STAGE, LINK_GB_PER_S, LORA_TARGETS, MASTER_WEIGHTS, MICROBATCHES_PER_FLUSH, MOMENTS, N_EXPERTS,
-    NETWORK_GB_PER_S, OPTIMIZER_OFFLOAD, PARAMETER_OFFLOAD, QUERY_RANK, RECOMPUTE, RECOMPUTE_LAYERS, RECOMPUTE_MODULES,
-    ROTARY_SIZE, ROUTER_SKEW, SEND_OVERLAP, SEQUENCE_PARALLEL, SHARD_DEGREE, SHARED_EXPERT_FFN, TENSOR_OVERLAP,
-    TIED_EMBEDDINGS, TOP_K, UNSHARDED_GRADIENTS, VALUE_SIZE, VPP, WINDOW, ZERO,
+    DENSE_LAYERS, DISPATCH_BY_NODE, EP, ETP, EXPERT_FFN, EXPERT_OVERLAP, EXPERTS_EVERY, FFN, FP8_ACTIVATION_INPUT,
+    FP8_RECIPE, FP8_WEIGHTS, FULL_EVERY, FUSED_WEIGHT_GRADIENTS, GPUS_PER_NODE, GROUPED_EXPERTS, HOST_MEMORY_GIB,
+    IN_PLACE_LOSS, KV_HEADS, LAYERS_PER_STAGE, LINK_GB_PER_S, LORA_TARGETS, MASTER_WEIGHTS, MICROBATCHES_PER_FLUSH,
+    MOMENTS, N_EXPERTS, NETWORK_GB_PER_S, OPTIMIZER_OFFLOAD, PARAMETER_OFFLOAD, QUERY_RANK, RECOMPUTE,
+    RECOMPUTE_LAYERS, RECOMPUTE_MODULES, ROTARY_SIZE, ROUTER_SKEW, SEND_OVERLAP, SEQUENCE_PARALLEL, SHARD_DEGREE,
+    SHARED_EXPERT_FFN, TENSOR_OVERLAP, TIED_EMBEDDINGS, TOP_K, UNSHARDED_GRADIENTS, VALUE_SIZE, VPP, WINDOW, ZERO,
 };
 
 /// Reason why a column has no effect. `None` if it can have one.
@@ -42,7 +42,7 @@ pub(in crate::configurations) struct PresetParts {
 }
 
 /// Condition of each column that does not always have an effect.
-const CONDITIONS: [(Column, Condition); 53] = [
+const CONDITIONS: [(Column, Condition); 54] = [
     (GPUS_PER_NODE, |facts| when(facts.configuration.cluster.devices() == 1, "one device")),
     (LINK_GB_PER_S, |facts| when(facts.configuration.cluster.devices_per_node == 1, "one device per node")),
     (NETWORK_GB_PER_S, |facts| when(facts.configuration.cluster.nodes == 1, "one node")),
@@ -133,6 +133,7 @@ const CONDITIONS: [(Column, Condition); 53] = [
     (DATA_OVERLAP, without_replicas),
     (FP8_RECIPE, without_fp8),
     (FP8_WEIGHTS, without_fp8_weights),
+    (FP8_ACTIVATION_INPUT, without_fp8),
     (RECOMPUTE, without_repeated_modules),
     (RECOMPUTE_LAYERS, without_further_layers),
     (RECOMPUTE_MODULES, without_modules),

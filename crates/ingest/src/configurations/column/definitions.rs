@@ -100,6 +100,8 @@ pub(in crate::configurations) const FP8_RECIPE: Column = word(
 );
 pub(in crate::configurations) const FP8_WEIGHTS: Column =
     flag("fp8_weights", "false; weights stored and gathered in fp8");
+pub(in crate::configurations) const FP8_ACTIVATION_INPUT: Column =
+    flag("fp8_activation_input", "false; input of the MLP's activation function stored in fp8");
 pub(in crate::configurations) const CP_EXCHANGE: Column = word("cp_exchange", &["ring", "all_to_all"], "ring");
 pub(in crate::configurations) const SEND_OVERLAP: Column =
     flag("send_overlap", "true if vpp > 1 and the device has fp8");

@@ -1,5 +1,6 @@
 //! Decides conditions of a script: `[ -n "$X" ]`, `[[ $A == 1 && $B != 2 ]]`, `(( N > 4 ))` and patterns of `case`. A
-//! condition with an operand that the script does not state is not decided.
+//! condition with an operand that the script does not state is not decided, except for tests whether a variable is set: the
+//! script sets a default there.
 
 use super::expand::{Variables, evaluate, replace};
 
@@ -68,6 +69,32 @@ fn matches_one(word: &str, pattern: &str) -> Option<bool> {
     Some(rest_of_word.ends_with(end))
 }
 
+/// Starts of the names of variables that schedulers and launchers set.
+const OF_LAUNCHER: [&str; 22] = [
+    "AMLT",
+    "ARNOLD",
+    "CUDA",
+    "DLC",
+    "GPU",
+    "HOST",
+    "JOB",
+    "KUBERNETES",
+    "LOCAL",
+    "LSB",
+    "MASTER",
+    "METIS",
+    "MLP",
+    "NNODES",
+    "NODE",
+    "NUM",
+    "OMPI",
+    "PBS",
+    "PET",
+    "RANK",
+    "SLURM",
+    "WORLD",
+];
+
 /// Word of a condition after the expansion of variables.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Token {
@@ -75,8 +102,24 @@ struct Token {
     is_quoted: bool,
 }
 
-/// Returns the words of a condition. `None` if a word has a part that the script does not state. `is_split` is true if an
-/// empty word without quotes vanishes, as between single brackets.
+impl Token {
+    /// True if the script states the word.
+    fn is_known(&self) -> bool {
+        !self.text.contains(['$', '`'])
+    }
+
+    /// True if the word is a variable that the script does not set, and that no launcher sets.
+    fn is_unset(&self) -> bool {
+        let Some(name) = self.text.strip_prefix('$') else { return false };
+        let name = name.strip_prefix('{').and_then(|name| name.strip_suffix('}')).unwrap_or(name);
+        let is_name = name.starts_with(|letter: char| letter.is_ascii_alphabetic() || letter == '_')
+            && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
+        is_name && !OF_LAUNCHER.iter().any(|start| name.to_ascii_uppercase().starts_with(start))
+    }
+}
+
+/// Returns the words of a condition. `is_split` is true if an empty word without quotes vanishes, as between single
+/// brackets. `None` if a quote is open.
 fn tokens(text: &str, is_split: bool, variables: &Variables) -> Option<Vec<Token>> {
     let mut found = Vec::new();
     let (mut word, mut quote, mut is_quoted, mut is_open) = (String::new(), None, false, false);
@@ -88,9 +131,6 @@ fn tokens(text: &str, is_split: bool, variables: &Variables) -> Option<Vec<Token
             None if letter.is_whitespace() => {
                 if is_open {
                     let text = replace(&std::mem::take(&mut word), variables);
-                    if text.contains(['$', '`']) {
-                        return None;
-                    }
                     if is_quoted || !text.is_empty() || !is_split {
                         found.push(Token { text, is_quoted });
                     }
@@ -139,6 +179,9 @@ fn comparison(tokens: &[Token]) -> Option<bool> {
     let texts: Vec<&str> = tokens.iter().map(|token| token.text.as_str()).collect();
     match texts.as_slice() {
         ["!", ..] => comparison(&tokens[1..]).map(|value| !value),
+        [_] | ["-n", _] if tokens.last().is_some_and(Token::is_unset) => Some(false),
+        ["-z", _] if tokens.last().is_some_and(Token::is_unset) => Some(true),
+        _ if !tokens.iter().all(Token::is_known) => None,
         [word] | ["-n", word] => Some(!word.is_empty()),
         ["-z", word] => Some(word.is_empty()),
         [left, operator, right] => {
@@ -208,11 +251,20 @@ mod tests {
             ("[[ $NAME == llama* ]]", Some(true)),
             ("[[ $NAME == \"llama*\" ]]", Some(false)),
             ("[[ $A == 1 && $N == 4 ]]", Some(false)),
-            ("[[ $A == 1 || $UNSET == 4 ]]", None),
+            ("[[ $A == 1 || $UNSET == 4 ]]", Some(true)),
+            ("[[ $A == 0 || $UNSET == 4 ]]", None),
             ("[ \"$A\" = 1 -a \"$N\" = 8 ]", Some(true)),
             ("[ \"${UNSET:-1}\" = 1 ]", Some(true)),
             ("[ -f file ]", None),
             ("[ $UNSET = 1 ]", None),
+            ("[ -z $UNSET ]", Some(true)),
+            ("[[ -n \"${UNSET:-}\" ]]", Some(false)),
+            ("[ -z ${UNSET+x} ]", None),
+            ("[ $UNSET ]", Some(false)),
+            // Arguments of the script and variables of launchers are not known.
+            ("[ -z $1 ]", None),
+            ("[ -n \"$SLURM_JOB_ID\" ]", None),
+            ("[ -z \"$UNSET/log\" ]", None),
             ("(( N > 4 ))", Some(true)),
             ("(( A ))", Some(true)),
             ("(( N = 4 ))", None),

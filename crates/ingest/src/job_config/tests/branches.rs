@@ -88,3 +88,20 @@ fn an_option_with_an_empty_value_is_not_read() {
     assert_eq!(job.scenario.layout.chunks, None);
     assert!(says(&job, "num-layers-per-virtual-pipeline-stage has an empty value"), "{:?}", job.assumed);
 }
+
+/// The script sets a default for a variable that its caller may set.
+#[test]
+fn a_variable_that_nobody_sets_is_unset() {
+    for (test, tensor) in [
+        (
+            "if [ -z $TP ]\nthen T=\"--tensor-model-parallel-size 4\"\nelse T=\"--tensor-model-parallel-size $TP\"\nfi",
+            4,
+        ),
+        ("[[ -n \"$TP\" ]] && T=\"--tensor-model-parallel-size $TP\" || T=\"--tensor-model-parallel-size 1\"", 1),
+        ("T=\"--tensor-model-parallel-size 8\"\nif [ $TP ]; then T=\"--tensor-model-parallel-size $TP\"; fi", 8),
+    ] {
+        let command = COMMAND.replace("--tensor-model-parallel-size 2 ", "");
+        let job = config(&format!("{test}\n{command} $T\n"));
+        assert_eq!(job.scenario.layout.tensor, Some(tensor), "{test}");
+    }
+}

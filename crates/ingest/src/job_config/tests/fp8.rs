@@ -1,4 +1,4 @@
-//! Tests of fp8 of torchtune and verl.
+//! Tests of fp8 of torchtune, verl and the LoRA benchmark of MLPerf.
 
 use planner::training::Fp8Recipe;
 
@@ -42,4 +42,32 @@ fn verl_overrides_state_fp8_of_megatron() {
     let hybrid = job(&format!("{section}.fp8=hybrid {section}.fp8_recipe=blockwise"));
     assert_eq!(of(&hybrid), (Precision::Fp8, Some(Fp8Recipe::Blockwise), Vec::new()));
     assert_eq!(of(&job(&format!("{section}.fp8=False"))), (Precision::Bf16, None, Vec::new()));
+}
+
+/// The LoRA benchmark on eight B200 has 129 GiB of weights in bf16, and 14 f bytes per token of inputs of SwiGLU.
+#[test]
+fn variables_of_the_adapter_benchmark_state_fp8_storage() {
+    let of = |lines: &str| {
+        let job =
+            config(&format!("DGXNNODES=1\nDGXNGPU=8\nTP=1\nPP=1\nCP=1\nMBS=1\nMINIBS=1\nLORA_A2A=1\nSP=0\n{lines}"));
+        let training = &job.scenario.training;
+        (training.fp8_weights, training.fp8_activation_input)
+    };
+    assert_eq!(of("FP8=True\nFP8_ACT=1\n"), (true, true));
+    assert_eq!(of("FP8=True\nFP8_ACT=0\n"), (true, false));
+    assert_eq!(of("FP8=False\nFP8_ACT=1\n"), (false, false));
+}
+
+#[test]
+fn megatron_stores_inputs_of_activation_functions_in_fp8() {
+    let of = |options: &str| {
+        let job = config(&format!(
+            "torchrun --nproc-per-node 8 pretrain_gpt.py --num-layers 24 --hidden-size 2048 --num-attention-heads 16 \\\n\
+             --seq-length 2048 --micro-batch-size 4 --global-batch-size 256 --swiglu --bf16 {options}\n"
+        ));
+        assert!(job.unknown.is_empty(), "{:?}", job.unknown);
+        job.scenario.training.fp8_activation_input
+    };
+    assert!(of("--fp8-format hybrid --activation-func-fp8-input-store"));
+    assert!(!of("--fp8-format hybrid"));
 }

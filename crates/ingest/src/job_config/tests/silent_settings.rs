@@ -221,3 +221,18 @@ fn losses_of_verl_without_padding_work_in_place() {
     let job = script("0", &format!("{dynamic} actor_rollout_ref.actor.ulysses_sequence_parallel_size=2"));
     assert_eq!((job.scenario.layout.microbatch, job.scenario.training.context_parallel), (Some(20), 2));
 }
+
+/// DeepSpeed has experts in every second layer by default.
+#[test]
+fn deepspeed_has_experts_in_some_layers() {
+    let every = |options: &str| {
+        let job = config(&format!(
+            "deepspeed pretrain_gpt.py --num-layers 24 --hidden-size 2048 --num-attention-heads 16 --seq-length 2048 \\\n\
+             --micro-batch-size 4 --global-batch-size 256 --num-experts 64 --moe-expert-parallel-size 8 --deepspeed {options}\n"
+        ));
+        job.scenario.model.modules[0].moe.map(|moe| moe.every)
+    };
+    assert_eq!(every(""), Some(2));
+    assert_eq!(every("--expert-interval 4"), Some(4));
+    assert_eq!(every("--expert-interval 1"), Some(1));
+}

@@ -33,7 +33,8 @@ pub(super) fn forward(
     };
     graph.run("activation", Phase::Forward, stream(StreamingClass::Activation, passes * hidden), &[before]);
     let gate = is_eager(shape).then(|| graph.makes("activated gate", hidden));
-    (ActivationInputs { before, gate }, graph.makes("activated", hidden))
+    let after = graph.makes("activated", hidden);
+    (ActivationInputs { before: graph.activation_input(shape, before), gate }, after)
 }
 
 impl ActivationInputs {

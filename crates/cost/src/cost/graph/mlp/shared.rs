@@ -13,6 +13,8 @@ pub(in super::super) struct SharedParts {
     activation: ActivationInputs,
     /// Input to the last product.
     pub after: TensorId,
+    /// Both inputs, as the weight gradients read them.
+    product_inputs: [TensorId; 2],
     up: MatMul,
     down: MatMul,
 }
@@ -31,9 +33,10 @@ pub(super) fn forward(graph: &mut Builder, shape: &Shape<'_>, normed: TensorId) 
     let before = graph.makes("shared expert hidden", shape.w * up.m * up.n);
     let hidden = shape.w * down.m * down.k;
     let (activation, after) = activation::forward(graph, shape, before, hidden);
+    let product_inputs = [input, after].map(|tensor| graph.product_input(shape, tensor));
     graph.run("shared expert down", Phase::Forward, Kernel::MatMul(down), &[after]);
     reduce(graph, shape, shape.n, Phase::Forward, None);
-    Some(SharedParts { input, activation, after, up, down })
+    Some(SharedParts { input, activation, after, product_inputs, up, down })
 }
 
 /// Adds the sum with the routed experts, or the sum of both gradients.
@@ -44,9 +47,9 @@ pub(super) fn add(graph: &mut Builder, shape: &Shape<'_>, phase: Phase) {
 impl SharedParts {
     /// Adds the gradient operators.
     pub(super) fn backward(&self, graph: &mut Builder, shape: &Shape<'_>, gradient: TensorId) {
-        let after = row_backward(graph, shape, "shared expert down", self.down, self.after, gradient);
+        let after = row_backward(graph, shape, "shared expert down", self.down, self.product_inputs[1], gradient);
         self.activation.backward(graph, shape, shape.w * self.down.m * self.down.k, after);
         let hidden = graph.makes("shared expert hidden gradient", shape.w * self.up.m * self.up.n);
-        column_backward(graph, shape, "shared expert up", self.up, self.input, hidden);
+        column_backward(graph, shape, "shared expert up", self.up, self.product_inputs[0], hidden);
     }
 }
