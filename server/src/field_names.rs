@@ -4,7 +4,7 @@ use api::job_config::ReadSetting;
 use planner::scenario::FieldError;
 
 /// Fields with plain names, and the settings of configurations that state them.
-const FIELDS: [(&str, &str, &[&str]); 27] = [
+const FIELDS: [(&str, &str, &[&str]); 28] = [
     ("/layout/tensor", "tensor parallelism", &["tensor parallelism"]),
     ("/layout/pipeline", "pipeline parallelism", &["pipeline parallelism"]),
     ("/layout/chunks", "model chunks of a rank", &["model chunks of a rank"]),

@@ -23,6 +23,7 @@
 //! | litgpt (YAML) | `train.micro_batch_size` or `train.global_batch_size` with `checkpoint_dir`, `model_name` or `devices` |
 //! | torchtune (YAML) | `model._component_` |
 //! | Levanter (YAML) | `trainer.train_batch_size` with `model.type` or `trainer.mp` |
+//! | `FlagScale` (YAML), as Megatron-LM arguments | sections `system` and `model` with `num_layers` |
 //! | OLMo-core (JSON) | `model.d_model` with `train_module.rank_microbatch_size` or `data_loader.global_batch_size` |
 //! | torchtune, litgpt, `MaxText`, Megatron-Bridge, `NeMo`, llm-foundry, Levanter, nanotron (command lines) | the program |
 //! | SkyPilot tasks, Kubernetes workloads (YAML) | `run` with `resources` or `num_nodes`; `apiVersion` with `kind`; they contain a command |
@@ -43,6 +44,7 @@ mod document;
 mod error;
 mod family;
 mod file_name;
+mod flagscale;
 mod format;
 mod gpt_neox;
 mod interpolation;

@@ -14,7 +14,7 @@ mod lists;
 mod shell;
 
 use super::keys::Keys;
-use super::{JobConfigError, document, megatron};
+use super::{JobConfigError, document, launcher, megatron};
 use branches::{Branches, expand_conditions, parts};
 use expand::{Variables, arithmetic, defaults, replace};
 use shell::{Statement, parse_statements};
@@ -52,11 +52,7 @@ fn read_script(script: &str, text: &str) -> Result<Keys, JobConfigError> {
             // Converts short options to their long form: `-N 4` is `--nodes=4`.
             let directive = long_options(directive);
             read_arguments(without_comment(&directive), "#SBATCH ", &variables, &mut keys)?;
-            if let Some(nodes) = keys.peek("#SBATCH nodes") {
-                for name in ["SLURM_NNODES", "SLURM_JOB_NUM_NODES"] {
-                    variables.insert(name.to_owned(), nodes.to_owned());
-                }
-            }
+            variables.extend(launcher::slurm_variables(&keys));
             continue;
         }
         let expanded = expand_conditions(&compact_arithmetic(without_comment(&line)), &variables);
@@ -188,11 +184,23 @@ fn run(statement: Statement, variables: &mut Variables, keys: &mut Keys) -> Resu
 /// Sets a variable. Values that contain arguments are skipped, because the line itself is scanned
 /// for them.
 fn set(name: String, value: String, variables: &mut Variables, keys: &mut Keys) -> Result<(), JobConfigError> {
+    // A default that an argument of the script replaces in a branch.
+    let is_argument = keys.adds_to_branch() && is_script_argument(&value);
+    if is_argument && variables.get(&name).is_some_and(|known| !known.contains('$')) {
+        return Ok(());
+    }
     if !value.contains("--") {
         keys.push(format!("${name}"), value.clone())?;
     }
     variables.insert(name, value);
     Ok(())
+}
+
+/// True for a value that the caller of a script states: `$1`, `${2}`, `$OPTARG`.
+fn is_script_argument(value: &str) -> bool {
+    let Some(name) = value.trim().trim_matches(['"', '\'']).strip_prefix('$') else { return false };
+    let name = name.strip_prefix('{').and_then(|name| name.strip_suffix('}')).unwrap_or(name);
+    name == "OPTARG" || (!name.is_empty() && name.chars().all(|letter| letter.is_ascii_digit()))
 }
 
 /// Returns the lines from the last line `{` to the next line `}`.

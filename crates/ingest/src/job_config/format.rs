@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use super::keys::Keys;
 use super::{
-    JobConfigError, arguments, bridge_performance, bridge_python, document, gpt_neox, interpolation, levanter, litgpt,
-    llm_foundry, maxtext, megatron, megatron_yaml, mixed, mlperf, model_config, nanotron, nemo, olmo, olmo_core,
-    primus, programs, torchtitan, torchtune, transformers, unsupported, verl, wrapper, yaml,
+    JobConfigError, arguments, bridge_performance, bridge_python, document, flagscale, gpt_neox, interpolation,
+    levanter, litgpt, llm_foundry, maxtext, megatron, megatron_yaml, mixed, mlperf, model_config, nanotron, nemo, olmo,
+    olmo_core, primus, programs, torchtitan, torchtune, transformers, unsupported, verl, wrapper, yaml,
 };
 
 /// Format of a configuration file.
@@ -225,10 +225,11 @@ type Test = fn(&Keys) -> bool;
 
 /// Tests of formats with dotted keys. The first that matches is the format. Job files may contain keys of
 /// `config.json`, so they precede it.
-const TESTS: [(ConfigFormat, Test); 21] = [
+const TESTS: [(ConfigFormat, Test); 22] = [
     (ConfigFormat::MegatronYaml, megatron_yaml::is_job),
     (ConfigFormat::Primus, primus::is_job),
     (ConfigFormat::GptNeox, gpt_neox::is_job),
+    (ConfigFormat::GptNeox, gpt_neox::is_part),
     (ConfigFormat::Torchtune, torchtune::is_job),
     (ConfigFormat::Litgpt, litgpt::is_job),
     (ConfigFormat::Levanter, levanter::is_job),
@@ -280,7 +281,7 @@ fn of_text(text: &str) -> Result<(ConfigFormat, Keys), JobConfigError> {
         let keys = match document::json(trimmed) {
             // YAML in braces. Files of GPT-NeoX have keys in quotes; others are JSON with an error.
             Err(error) => match yaml::keys(trimmed) {
-                Ok(keys) if gpt_neox::is_job(&keys) => keys,
+                Ok(keys) if gpt_neox::is_job(&keys) || gpt_neox::is_part(&keys) => keys,
                 Ok(mut keys) if yaml::has_plain_key(trimmed) && of_keys(&keys).is_some() => {
                     interpolation::resolve(&mut keys);
                     keys
@@ -326,6 +327,10 @@ fn of_text(text: &str) -> Result<(ConfigFormat, Keys), JobConfigError> {
     if yaml::is_yaml(trimmed) {
         let document = yaml::keys(trimmed).map(|mut keys| {
             interpolation::resolve(&mut keys);
+            if flagscale::is_job(&keys) {
+                flagscale::flatten(&mut keys);
+                return Some((ConfigFormat::Megatron, keys));
+            }
             of_keys(&keys).map(|format| (format, keys))
         });
         // The YAML of a scheduler contains the command.

@@ -7,11 +7,10 @@ use super::settings::{Batch, Settings};
 use super::{JobConfigError, megatron};
 
 /// Keys with another name in Megatron-LM.
-const NAMES: [(&str, &str); 9] = [
+const NAMES: [(&str, &str); 8] = [
     ("pipe-parallel-size", "pipeline-model-parallel-size"),
     ("model-parallel-size", "tensor-model-parallel-size"),
     ("num-kv-heads", "num-key-value-heads"),
-    ("intermediate-size", "ffn-hidden-size"),
     ("train-micro-batch-size-per-gpu", "micro-batch-size"),
     ("train-batch-size", "global-batch-size"),
     ("zero-optimization.stage", "zero-stage"),
@@ -30,13 +29,27 @@ pub(super) fn is_job(keys: &Keys) -> bool {
         && has(&["num_layers", "train_micro_batch_size_per_gpu", "train_batch_size"])
 }
 
+/// True for one of the files of a job, which has keys that only GPT-NeoX has.
+pub(super) fn is_part(keys: &Keys) -> bool {
+    const NAMES: [&str; 7] = [
+        "attention_config",
+        "checkpoint_activations",
+        "data_impl",
+        "mlp_type",
+        "partition_activations",
+        "pos_emb",
+        "synchronize_each_layer",
+    ];
+    NAMES.iter().any(|name| peek(keys, name).is_some())
+}
+
 pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
     keys.rename(|key| {
         let name = key.replace('_', "-");
         let argument = NAMES.into_iter().find(|(from, _)| *from == name).map(|(_, to)| to.to_owned());
         Some(argument.unwrap_or(name))
     });
-    model(keys);
+    model(keys)?;
     precision(keys);
     // A degree of 0 is no pipeline.
     if keys.peek("pipeline-model-parallel-size").is_some_and(|value| value.trim() == "0") {
@@ -100,15 +113,56 @@ fn transformer_engine(keys: &mut Keys) {
     keys.ignore(|key| key.starts_with("te-"));
 }
 
+/// Activations with a gate.
+const GATED: [&str; 5] = ["swiglu", "geglu", "reglu", "bilinear", "glu"];
+
+/// Rounds the width of an MLP up to a multiple.
+fn rounded(width: u32, multiple: u32) -> u32 {
+    width.div_ceil(multiple.max(1)).saturating_mul(multiple.max(1))
+}
+
+/// Adds the width of the MLP. A gated MLP has two thirds of the stated width for both halves of its first product.
+/// `mlp_type` llama has 8 h / 3, in multiples of 256.
+fn width(keys: &mut Keys, is_gated: bool, is_llama: bool) -> Result<(), JobConfigError> {
+    let hidden = keys.peek("hidden-size").and_then(|text| text.trim().parse::<u32>().ok()).unwrap_or(0);
+    let stated = keys.count(&["intermediate-size"], "width of the MLP")?;
+    let factor = keys.number(&["expansion-factor"], "width of the MLP")?;
+    let multiple = keys.count(&["mlp-multiple-of"], "width of the MLP")?;
+    let source = ["intermediate-size", "expansion-factor", "mlp-multiple-of"].into_iter().find(|name| keys.has(name));
+    if is_llama {
+        let width = rounded((u64::from(hidden) * 8 / 3) as u32, multiple.unwrap_or(256));
+        keys.derive("ffn-hidden-size", &width.to_string(), source.unwrap_or("mlp-type"));
+        return Ok(());
+    }
+    if !is_gated && source.is_none() {
+        return Ok(());
+    }
+    let whole = stated.unwrap_or_else(|| (factor.unwrap_or(4.0) * f64::from(hidden)) as u32);
+    let width = if is_gated { (u64::from(whole) * 2 / 3 / 2) as u32 } else { whole };
+    let width = rounded(width, multiple.unwrap_or(1));
+    keys.derive("ffn-hidden-size", &width.to_string(), source.unwrap_or("activation"));
+    if is_gated {
+        keys.assume(format!(
+            "GPT-NeoX divides the MLP width {whole} of a gated activation by 3, so that the parameters are equal: {width}."
+        ));
+    }
+    Ok(())
+}
+
 /// Adds arguments for keys of the model with other words.
-fn model(keys: &mut Keys) {
+fn model(keys: &mut Keys) -> Result<(), JobConfigError> {
     let is = |keys: &Keys, name: &str, words: &[&str]| {
         keys.peek(name).is_some_and(|value| words.iter().any(|word| value.eq_ignore_ascii_case(word)))
     };
-    if is(keys, "mlp-type", &["llama"]) || is(keys, "activation", &["swiglu", "geglu", "reglu", "bilinear"]) {
-        let source = if keys.has("mlp-type") { "mlp-type" } else { "activation" };
-        keys.derive("swiglu", "true", source);
-        keys.derive("disable-bias-linear", "true", "");
+    let is_llama = is(keys, "mlp-type", &["llama", "gated"]);
+    let is_gated = is_llama || is(keys, "activation", &GATED);
+    width(keys, is_gated, is_llama)?;
+    if is_gated {
+        keys.derive("swiglu", "true", if is_llama { "mlp-type" } else { "activation" });
+    }
+    let has_no_bias = is(keys, "use-bias-in-attn-linear", &["false"]) && is(keys, "use-bias-in-mlp", &["false"]);
+    if is_llama || has_no_bias {
+        keys.derive("disable-bias-linear", "true", if has_no_bias { "use-bias-in-mlp" } else { "mlp-type" });
     }
     match keys.peek("norm").map(str::to_lowercase).as_deref() {
         Some("rmsnorm" | "te_rmsnorm") => keys.derive("normalization", "RMSNorm", "norm"),
@@ -132,6 +186,7 @@ fn model(keys: &mut Keys) {
             keys.rename(|key| (key == name).then(|| format!("unused-{key}")));
         }
     }
+    Ok(())
 }
 
 /// Adds the switch of the precision: of a section of DeepSpeed, or a name.
@@ -201,12 +256,15 @@ fn is_without_effect(key: &str) -> bool {
         "s3-",
         "precision",
         "norm-",
-        "moe-",
+        "moe-aux",
+        "moe-jitter",
+        "moe-lbl",
+        "moe-loss",
+        "moe-z-loss",
         "text-gen",
         "hostfile",
         "print-",
         "contiguous-",
-        "intermediate",
         "is-pipe",
     ];
     starts.iter().any(|start| key.starts_with(start))

@@ -70,6 +70,11 @@ impl Keys {
         self.is_in_branch = is_in_branch;
     }
 
+    /// True if subsequent keys are inside a script branch.
+    pub(super) const fn adds_to_branch(&self) -> bool {
+        self.is_in_branch
+    }
+
     /// Adds a key. For duplicate keys the last value is used, as in all supported formats.
     pub(super) fn push(&mut self, key: String, value: String) -> Result<(), JobConfigError> {
         if self.entries.len() >= MAX_KEYS {

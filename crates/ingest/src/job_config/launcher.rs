@@ -17,6 +17,26 @@ const SLURM: [&str; 9] = [
     "#SBATCH ntasks",
 ];
 
+/// Returns the variables that SLURM sets for the directives that were read.
+pub(super) fn slurm_variables(keys: &Keys) -> Vec<(String, String)> {
+    let count = |name: &str| keys.peek(&format!("#SBATCH {name}")).and_then(gpus);
+    let nodes = count("nodes");
+    let per_node = count("gpus-per-node").or_else(|| count("gres"));
+    let tasks_per_node = count("ntasks-per-node");
+    let tasks = count("ntasks").or_else(|| nodes.zip(tasks_per_node).map(|(nodes, tasks)| nodes.saturating_mul(tasks)));
+    let variables = [
+        ("SLURM_NNODES", nodes),
+        ("SLURM_JOB_NUM_NODES", nodes),
+        ("SLURM_GPUS_PER_NODE", per_node),
+        ("SLURM_GPUS_ON_NODE", per_node),
+        ("SLURM_NTASKS_PER_NODE", tasks_per_node),
+        ("SLURM_NTASKS", tasks),
+        ("SLURM_NPROCS", tasks),
+        ("SLURM_GPUS", count("gpus")),
+    ];
+    variables.into_iter().filter_map(|(name, count)| Some((name.to_owned(), count?.to_string()))).collect()
+}
+
 /// Options of `srun` in a command that state tasks, one for each device.
 pub(super) const TASKS: [&str; 2] = ["ntasks-per-node", "ntasks"];
 
@@ -154,11 +174,26 @@ pub(super) fn devices(keys: &mut Keys, settings: &mut Settings) -> Result<(), Jo
 /// Default number of nodes of launchers.
 pub(super) const ONE_NODE: &str = "The number of nodes is not stated. It is 1, the default of the launcher.";
 
-/// Reads a `torchrun` without a number of nodes as one node, if a replica fits in it.
+/// Returns the hosts and the devices in `localhost:0,1,2,3` and in `one:0,1@two:0,1`, or in a list of devices.
+pub(super) fn included(text: &str) -> (u32, u32) {
+    let hosts = text.split('@').map(|host| host.rsplit_once(':').map_or(host, |(_, devices)| devices));
+    let devices = hosts.flat_map(|devices| devices.split(',')).filter(|device| !device.trim().is_empty()).count();
+    (text.split('@').count() as u32, devices as u32)
+}
+
+/// Reads a launcher without a number of nodes as one node, if a replica fits in it: `torchrun --nproc-per-node`,
+/// `deepspeed --num_gpus` and `deepspeed --include`.
 pub(super) fn one_node(keys: &mut Keys, settings: &mut Settings) {
+    let is_undecided = settings.devices.is_none() && settings.devices_per_node.is_none();
+    if is_undecided && let Some(text) = keys.text(&["include"], "devices") {
+        let (hosts, devices) = included(text.split_whitespace().next().unwrap_or_default());
+        if devices > 0 && devices.is_multiple_of(hosts) {
+            (settings.nodes, settings.devices_per_node) = (Some(hosts), Some(devices / hosts));
+        }
+    }
     let is_open = settings.devices.is_none() && settings.nodes.is_none() && !keys.has("nnodes");
     let fits = settings.devices_per_node.is_some_and(|devices| devices >= settings.devices_per_replica());
-    if is_open && fits && keys.has("nproc-per-node") {
+    if is_open && fits && ["nproc-per-node", "num-gpus"].iter().any(|name| keys.has(name)) {
         keys.assume(ONE_NODE);
         settings.nodes = Some(1);
     }

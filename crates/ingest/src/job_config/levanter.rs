@@ -21,7 +21,9 @@ pub(super) fn is_job(keys: &Keys) -> bool {
 pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
     let mut settings = Settings { has_layout: true, ..Settings::default() };
     settings.sequence = keys.count(&["train_seq_len", "model.seq_len", "model.max_seq_len"], "sequence length")?;
-    if settings.sequence.is_none() {
+    // A model of the hub has its own length.
+    let is_of_hub = keys.peek("use_hf_model_config").is_some_and(|value| value.eq_ignore_ascii_case("true"));
+    if settings.sequence.is_none() && !is_of_hub {
         let length = if keys.peek("model.type") == Some("gpt2") { 512 } else { 2048 };
         keys.assume(format!("The default sequence length of the model is {length} tokens."));
         settings.sequence = Some(length);

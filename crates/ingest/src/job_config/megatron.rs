@@ -83,6 +83,7 @@ fn job(keys: &mut Keys, mut settings: Settings, layers: Option<u32>) -> Result<S
     degrees(keys, &mut settings, layers)?;
     launcher::devices(keys, &mut settings)?;
     launcher::one_node(keys, &mut settings);
+    megatron_parts::read_megablocks(keys, &mut settings);
     memory(keys, &mut settings)?;
     megatron_vision::read(keys, &mut settings)?;
     report_unmodelled(keys);
@@ -106,7 +107,7 @@ fn module(keys: &mut Keys, sequence: Option<u32>) -> Result<Module, JobConfigErr
     let is_grouped = keys.flag(&["group-query-attention"], "key and value heads").unwrap_or(false);
     // The name of Megatron-DeepSpeed.
     let shared_heads = keys.count(&["num-key-value-heads"], "key and value heads")?;
-    let gated = keys.flag(&["swiglu"], "gated MLP").unwrap_or(false);
+    let gated = keys.flag(&["swiglu", "glu"], "gated MLP").unwrap_or(false);
     let width = keys.count(&["ffn-hidden-size"], "width of the MLP")?;
     // Megatron-LM: 4 h; for SwiGLU two thirds of this value, rounded down to a multiple of 64.
     let width = width.unwrap_or(if gated { hidden.saturating_mul(8) / 192 * 64 } else { hidden.saturating_mul(4) });
@@ -269,6 +270,12 @@ fn memory(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError
     let is_megatron_fsdp = keys.flag(&["use-megatron-fsdp", "use-custom-fsdp"], "ZeRO stage").unwrap_or(false);
     let is_fsdp = is_megatron_fsdp || keys.flag(&["use-torch-fsdp2"], "ZeRO stage").unwrap_or(false);
     let sharded = keys.text(&["data-parallel-sharding-strategy"], "ZeRO stage");
+    let file = keys.text(&["deepspeed-config"], "");
+    if file.is_some() && !keys.has_section("deepspeed.") {
+        keys.assume(
+            "The DeepSpeed file of deepspeed_config is not given, and its settings are not read. Add the file.",
+        );
+    }
     let deepspeed = keys.integer(&["zero-stage", "deepspeed.zero_optimization.stage", "$ZERO_STAGE"], "ZeRO stage")?;
     settings.zero = Some(match (deepspeed, is_fsdp, sharded.as_deref()) {
         (Some(stage), _, _) => stage,

@@ -4,6 +4,7 @@ use planner::model::Moe;
 
 use super::JobConfigError;
 use super::keys::Keys;
+use super::settings::Settings;
 use super::tokenizers;
 
 /// Vocabulary size if the file gives only a tokenizer: GPT-2, padded to a multiple of 1,024.
@@ -11,12 +12,23 @@ const VOCABULARY: u32 = 51_200;
 
 /// Reads the experts of a layer; `None` if the model has none.
 pub(super) fn experts(keys: &mut Keys) -> Result<Option<Moe>, JobConfigError> {
-    let experts = keys.count(&["num-experts"], "experts")?.filter(|&experts| experts > 1);
+    let experts = keys.count(&["num-experts", "moe-num-experts"], "experts")?.filter(|&experts| experts > 1);
     let is_deepspeed = keys.has("deepspeed") || keys.has("zero-stage") || keys.has("moe-expert-parallel-size");
-    let top_k = keys.count(&["moe-router-topk", "topk"], "experts of a token")?;
+    let top_k = keys.count(&["moe-router-topk", "moe-top-k", "topk"], "experts of a token")?;
     let top_k = top_k.unwrap_or(if is_deepspeed { 1 } else { 2 });
     let every = keys.count(&["expert-interval"], "layers with experts")?.or(is_deepspeed.then_some(2));
     Ok(experts.map(|experts| Moe { every: every.unwrap_or(1), ..Moe::new(experts, top_k) }))
+}
+
+/// Reads the expert parallelism of `MegaBlocks`: as many ranks as there are data-parallel ones, at most one for each expert.
+pub(super) fn read_megablocks(keys: &mut Keys, settings: &mut Settings) {
+    let is_on = keys.flag(&["moe-expert-model-parallelism"], "expert parallelism").unwrap_or(false);
+    let experts = keys.peek("moe-num-experts").and_then(|text| text.trim().parse::<u32>().ok());
+    let Some(experts) = experts.filter(|_| is_on && settings.expert.is_none()) else { return };
+    let replica = settings.tensor.unwrap_or(1).saturating_mul(settings.pipeline.unwrap_or(1)).max(1);
+    let degree = settings.stated_devices().map_or(1, |devices| (devices / replica).clamp(1, experts));
+    keys.assume(format!("MegaBlocks divides the {experts} experts over {degree} data-parallel ranks."));
+    settings.expert = Some(degree);
 }
 
 /// Reports that the default exchange gathers all tokens, which moves more bytes than the all-to-all of the simulation.

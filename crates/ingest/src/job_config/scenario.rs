@@ -15,7 +15,8 @@ use super::{ConfigFormat, launcher};
 const DEVICE: &str = "h100";
 /// Most devices of a node in any server without a link between nodes.
 const MAX_PER_NODE: u32 = 16;
-const SEQUENCE: u32 = 4096;
+/// Sequence length of a job that states none.
+pub(super) const SEQUENCE: u32 = 4096;
 /// Fewest sequences of an assumed global batch, sequences per replica, and most tokens of the batch. Published jobs of
 /// thousands of devices have batches of 4 to 64 million tokens.
 const BATCH: (u32, u32, u32) = (256, 4, 1 << 24);

@@ -1,6 +1,7 @@
 //! slime: reinforcement learning with the arguments of Megatron-LM and arguments of its own.
 
 use super::keys::Keys;
+use super::scenario::SEQUENCE;
 
 /// Starts of arguments for generation, rewards, losses and data.
 const IGNORED: [&str; 30] = [
@@ -59,10 +60,7 @@ pub(super) fn add_defaults(keys: &mut Keys) {
         keys.assume("slime distributes the optimizer (ZeRO stage 1).");
     }
     batch(keys);
-    if keys.has("use-dynamic-batch-size") {
-        keys.not_modelled("Microbatches with a number of tokens instead of sequences are not applied.");
-        keys.ignore(|key| matches!(key, "use-dynamic-batch-size" | "max-tokens-per-gpu"));
-    }
+    dynamic_batch(keys);
     keys.not_modelled(
         "Only the training step of the actor is read. Generation, the reference and the reward model are left out.",
     );
@@ -87,4 +85,26 @@ fn batch(keys: &mut Keys) {
         keys.derive("seq-length", &length.to_string(), "rollout-max-response-len");
         keys.assume(format!("Every sequence has {length} tokens, the longest response and prompt that are stated."));
     }
+}
+
+/// Derives the microbatch from the most tokens of a device, over which context parallelism splits sequences.
+fn dynamic_batch(keys: &mut Keys) {
+    if !keys.has("use-dynamic-batch-size") {
+        return;
+    }
+    let number = |name: &str| keys.peek(name).and_then(|value| value.trim().parse::<u32>().ok());
+    let tokens = number("max-tokens-per-gpu").map(|tokens| (tokens, number("seq-length").unwrap_or(SEQUENCE)));
+    let context = number("context-parallel-size").unwrap_or(1);
+    if let Some((tokens, length)) = tokens.filter(|&(_, length)| length > 0 && !keys.has("micro-batch-size")) {
+        let most = (tokens.saturating_mul(context) / length).max(1);
+        // Microbatches have different numbers of sequences. A power of two divides usual batches.
+        let sequences = 1_u32 << most.ilog2();
+        keys.derive("micro-batch-size", &sequences.to_string(), "max-tokens-per-gpu");
+        keys.assume(format!(
+            "At most {tokens} tokens of a device are read as a microbatch of {sequences} x {length} tokens."
+        ));
+    } else {
+        keys.not_modelled("Microbatches with a number of tokens instead of sequences are not applied.");
+    }
+    keys.ignore(|key| matches!(key, "use-dynamic-batch-size" | "max-tokens-per-gpu"));
 }

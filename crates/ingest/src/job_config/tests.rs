@@ -5,6 +5,7 @@ mod defaults;
 mod families;
 mod fp8;
 mod frameworks;
+mod launched_jobs;
 mod launchers;
 mod newer_files;
 mod notations;

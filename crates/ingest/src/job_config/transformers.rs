@@ -110,6 +110,9 @@ pub(super) fn read(format: ConfigFormat, keys: &mut Keys) -> Result<Settings, Jo
     let mut settings = Settings { has_layout: true, ..Settings::default() };
     let names: [&'static str; 4] = ["base_model", "model_name_or_path", "model", "llm_path"];
     let name = names.into_iter().find_map(|name| Some((name, keys.text(&[name], "model")?)));
+    // ms-swift has a name for answers about itself.
+    let own = (format == ConfigFormat::TrainingArguments).then(|| keys.text(&["model_name"], "model")).flatten();
+    let name = name.or_else(|| own.map(|own| ("model_name", own)));
     settings.model_name = name;
     settings.sequence = sequence(format, keys)?;
     settings.image_pixels = image_pixels(format, keys)?;
@@ -336,6 +339,10 @@ fn attention(keys: &mut Keys) -> Option<AttentionKernel> {
     let flags = ["flash_attention", "sdp_attention", "xformers_attention", "use_flash_attention_2", "use_flash_attn"];
     let is_fused = is_any(keys, &flags, "attention kernel");
     let is_eager = keys.flag(&["eager_attention"], "attention kernel").unwrap_or(false);
+    if kernel.as_deref().is_some_and(|name| name.eq_ignore_ascii_case("false")) {
+        keys.assume("flash_attn is off: the attention of PyTorch (sdpa), the default of transformers, is read as fused attention.");
+        return Some(AttentionKernel::Flash);
+    }
     match kernel.as_deref() {
         Some("auto") | None if is_eager => Some(AttentionKernel::Unfused),
         Some("auto") | None => is_fused.then_some(AttentionKernel::Flash),
@@ -343,12 +350,10 @@ fn attention(keys: &mut Keys) -> Option<AttentionKernel> {
     }
 }
 
-/// Returns the attention kernel of a name; `None` for a switch that is off.
+/// Returns the attention kernel of a name.
 fn kernel(name: &str) -> Option<AttentionKernel> {
     match name {
         "eager" | "disabled" => Some(AttentionKernel::Unfused),
-        // Scripts with a switch instead of a name.
-        "false" | "False" => None,
         "flash_attention_3" | "fa3" => Some(AttentionKernel::Flash3),
         // Kernels of the hub, for example kernels-community/flash-attn3.
         name if name.contains("flash-attn3") => Some(AttentionKernel::Flash3),

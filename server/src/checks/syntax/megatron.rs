@@ -22,6 +22,12 @@ const ONE_CONNECTION: [&str; 2] = ["CUDA_DEVICE_MAX_CONNECTIONS=1", "CUDA_DEVICE
 fn deepspeed_settings(job: &Job<'_>, target: &Target, field: &str) -> Option<Vec<Setting>> {
     let training = &target.scenario.training;
     match field {
+        // DeepSpeed takes the stage from its file.
+        "/training/zero" | "/training/distributed_optimizer"
+            if job.states(&["deepspeed_config"]) && !job.mentions("zero_optimization") =>
+        {
+            None
+        }
         "/training/zero" | "/training/distributed_optimizer" => {
             let stage = training.zero_stage();
             let document = document(job, "zero_optimization", "zero_optimization.stage", stage)?;

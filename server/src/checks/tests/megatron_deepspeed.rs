@@ -34,6 +34,10 @@ fn the_stage_changes_in_the_document_too() {
     assert_eq!(edited(&twice, &stage).0, Vec::<String>::new());
     let computed = SCRIPT.replace("\"stage\": $ZERO", "\"stage\": $(zero)");
     assert_eq!(edited(&computed, &stage).0, Vec::<String>::new());
+    // DeepSpeed takes the stage from a file that is not given.
+    let command = &SCRIPT[SCRIPT.find("ARGS=").unwrap()..];
+    let separate = format!("MICRO=4\nZERO=1\n{command}");
+    assert_eq!(edited(&separate, &stage).0, Vec::<String>::new());
 }
 
 #[test]

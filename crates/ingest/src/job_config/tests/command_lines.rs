@@ -306,7 +306,7 @@ fn scripts_with_a_rank_adapt() {
     let job = of("--lora_r 16 --q_lora False --flash_attn False");
     assert_eq!((adapters(&job), job.scenario.layout.microbatch), (Some((16, None)), Some(2)));
     assert!(says(&job.assumed, "--lora_r is stated"), "{:?}", job.assumed);
-    assert!(says(&job.assumed, "The attention kernel is not stated"), "{:?}", job.assumed);
+    assert!(says(&job.assumed, "flash_attn is off"), "{:?}", job.assumed);
     assert_eq!(adapters(&of("--lora_r 16 --q_lora True")), Some((16, Some(4))));
     assert_eq!(adapters(&of("--lora_enable False --lora_r 16")), None);
     assert_eq!(adapters(&of("")), None);

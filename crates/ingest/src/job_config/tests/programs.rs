@@ -174,7 +174,7 @@ fn arguments_of_slime_have_its_defaults() {
     );
     let Scenario { cluster, training, .. } = &job.scenario;
     assert_eq!((cluster.devices(), training.precision, training.zero_stage()), (16, Precision::Bf16, 1));
-    assert!(says(&job.not_modelled, "number of tokens instead of sequences"));
+    assert_eq!(job.scenario.layout.microbatch, Some(4));
     assert!(job.unknown.is_empty(), "{:?}", job.unknown);
 }
 

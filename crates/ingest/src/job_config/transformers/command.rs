@@ -113,10 +113,15 @@ pub(in crate::job_config) fn is_megatron(text: &str) -> bool {
 
 /// Reads the arguments of a script.
 pub(in crate::job_config) fn read(format: ConfigFormat, arguments: Keys, text: &str) -> Result<Keys, JobConfigError> {
-    let program = program(text).unwrap_or(Program { format, kind: String::new(), is_megatron: false });
+    let program = program(text).unwrap_or_else(|| Program {
+        format,
+        kind: script_kind(text).unwrap_or_default().to_owned(),
+        is_megatron: false,
+    });
     // The command of TRL also takes arguments of accelerate.
     let is_accelerate = mentions(text, "accelerate", "launch") || program.format == ConfigFormat::Trl;
     let (job_file, overrides) = job_file(&arguments, text);
+    let processes = mason_processes(&arguments, text);
     let mut keys = arguments.converted(|argument, value| {
         let (key, name, value) = setting(argument, value)?;
         let launched = is_accelerate.then(|| launcher_key(&key)).flatten();
@@ -132,6 +137,10 @@ pub(in crate::job_config) fn read(format: ConfigFormat, arguments: Keys, text: &
     for (key, value) in overrides {
         keys.push(key, value)?;
     }
+    if let Some(processes) = processes {
+        keys.push("accelerate.num_processes".to_owned(), processes.to_string())?;
+        keys.assume(format!("mason.py starts {processes} processes, one for each device of num_nodes x gpus."));
+    }
     if program.is_megatron {
         keys.rename(|key| (!key.starts_with(['$', '#'])).then(|| key.replace('_', "-")));
         keys.derive("#megatron", "true", "#megatron");
@@ -143,6 +152,13 @@ pub(in crate::job_config) fn read(format: ConfigFormat, arguments: Keys, text: &
     Ok(keys)
 }
 
+/// Returns the processes that mason.py of open-instruct starts in place of those of `accelerate launch`.
+fn mason_processes(arguments: &Keys, text: &str) -> Option<u32> {
+    let is_mason = commands(text).iter().flatten().any(|word| base_name(word) == "mason.py");
+    let count = |name: &str| arguments.peek(name)?.split_whitespace().next()?.parse::<u32>().ok();
+    count("num-nodes")?.checked_mul(count("gpus")?).filter(|&processes| is_mason && processes > 0)
+}
+
 /// Returns key, name in reports and value of an argument; `None` for one without effect.
 fn setting(argument: &str, value: &str) -> Option<(String, String, String)> {
     let same = |value: &str| Some((argument.to_owned(), argument.to_owned(), value.to_owned()));
@@ -152,7 +168,7 @@ fn setting(argument: &str, value: &str) -> Option<(String, String, String)> {
     if LAUNCHER.contains(&argument) {
         let word = value.split_whitespace().next().unwrap_or_default();
         if matches!(argument, "include" | "$CUDA_VISIBLE_DEVICES") {
-            let count = if word.contains('$') { 0 } else { visible(word) };
+            let count = if word.contains('$') { 0 } else { launcher::included(word).1 };
             return (count > 0).then(|| (argument.to_owned(), shown(argument), count.to_string()));
         }
         let same = |value: &str| Some((argument.to_owned(), shown(argument), value.to_owned()));
@@ -200,12 +216,6 @@ fn is_program(word: &str) -> bool {
     std::path::Path::new(word).extension().is_some_and(|end| end.eq_ignore_ascii_case("py"))
 }
 
-/// Returns the number of devices in `0,1,2,3` and in `localhost:0,1@host:2`.
-fn visible(text: &str) -> usize {
-    let hosts = text.split('@').map(|host| host.rsplit_once(':').map_or(host, |(_, devices)| devices));
-    hosts.flat_map(|devices| devices.split(',')).filter(|device| !device.trim().is_empty()).count()
-}
-
 /// Returns the key of an argument of `accelerate launch`, with the value that it stands for; `None` for other arguments.
 fn launcher_key(key: &str) -> Option<(String, Option<&'static str>)> {
     let kinds = [("use_deepspeed", "DEEPSPEED"), ("use_fsdp", "FSDP"), ("multi_gpu", "MULTI_GPU")];
@@ -233,6 +243,17 @@ fn mentions(text: &str, first: &str, second: &str) -> bool {
 /// Returns the first known program in a script.
 fn program(text: &str) -> Option<Program> {
     commands(text).iter().find_map(|words| words.iter().enumerate().find_map(|(at, word)| of_word(words, at, word)))
+}
+
+/// Returns the kind of training that the name of a script states, for example `scripts/run_orpo.py`.
+fn script_kind(text: &str) -> Option<&'static str> {
+    const KINDS: [&str; 7] = ["dpo", "orpo", "cpo", "kto", "grpo", "rloo", "ppo"];
+    let commands = commands(text);
+    let mut scripts = commands.iter().flatten().filter(|word| is_program(word)).map(|word| base_name(word));
+    scripts.find_map(|script| {
+        let mut words = script.split(|letter: char| !letter.is_ascii_alphanumeric());
+        words.find_map(|word| KINDS.into_iter().find(|kind| *kind == word))
+    })
 }
 
 fn of_word(words: &[String], at: usize, word: &str) -> Option<Program> {
@@ -368,6 +389,7 @@ mod tests {
 
     #[test]
     fn visible_devices_are_counted() {
-        assert_eq!((visible("0,1,2,3"), visible("localhost:0,1@other:2"), visible("")), (4, 3, 0));
+        let included = launcher::included;
+        assert_eq!((included("0,1,2,3"), included("localhost:0,1@other:2"), included("")), ((1, 4), (2, 3), (1, 0)));
     }
 }

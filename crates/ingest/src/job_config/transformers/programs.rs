@@ -226,7 +226,7 @@ fn script(keys: &mut Keys) {
     keys.rename(|key| (key == "zero_stage").then(|| "deepspeed.zero_optimization.stage".to_owned()));
     let is_set =
         |keys: &Keys, name: &str| keys.peek(name).is_some_and(|value| !matches!(value, "false" | "False" | "0"));
-    let switches = ["lora_enable", "use_lora", "use_llm_lora", "q_lora"];
+    let switches = ["lora_enable", "use_lora", "use_llm_lora", "q_lora", "low_rank_training"];
     let is_quantized = is_set(keys, "q_lora");
     let switch = switches.into_iter().find(|name| keys.has(name));
     let rank = ["lora_r", "lora_rank", "use_llm_lora"].into_iter().find(|name| is_set(keys, name));
@@ -310,20 +310,37 @@ fn open_rlhf(keys: &mut Keys) {
 fn is_generated(keys: &Keys) -> bool {
     let kinds = ["ppo", "grpo", "rloo", "online_dpo"];
     let is_kind = |key: &str| keys.peek(key).is_some_and(|value| kinds.iter().any(|kind| value.starts_with(kind)));
-    // An argument of the programs of OpenRLHF with generated answers.
-    is_kind(COMMAND) || is_kind("stage") || keys.has("rollout_batch_size")
+    // Arguments of the programs of OpenRLHF, and of job files of TRL.
+    is_kind(COMMAND) || is_kind("stage") || keys.has("rollout_batch_size") || has_completions(keys)
+}
+
+/// True for job files of TRL with generated answers.
+fn has_completions(keys: &Keys) -> bool {
+    keys.has("max_completion_length") && (keys.has("num_generations") || keys.has("max_prompt_length"))
+}
+
+/// Returns the kind of training that the arguments of a script with the trainer imply; empty if it is not known.
+fn implied_kind(keys: &Keys) -> &'static str {
+    match (has_completions(keys), keys.has("max_prompt_length"), keys.has("dpo_beta") || keys.has("dpo_loss_type")) {
+        (true, ..) => "grpo",
+        (false, _, true) => "dpo",
+        // Pairs of answers, as of DPO, ORPO and CPO.
+        (false, true, _) => "orpo",
+        _ => "",
+    }
 }
 
 /// Returns the tokens of prompt and answer, for training with generated answers.
 pub(super) fn generated(format: ConfigFormat, keys: &mut Keys) -> Result<Option<u32>, JobConfigError> {
     let (prompt, answer) = match format {
         _ if !is_generated(keys) => return Ok(None),
-        ConfigFormat::Trl => (512, 256),
+        ConfigFormat::Trl | ConfigFormat::TrainingArguments => (512, 256),
         ConfigFormat::Swift => (512, 512),
         ConfigFormat::OpenRlhf => (1024, 1024),
         _ => return Ok(None),
     };
-    let total = if format == ConfigFormat::Trl { None } else { keys.count(&["max_length"], "tokens of a prompt")? };
+    let is_trl = matches!(format, ConfigFormat::Trl | ConfigFormat::TrainingArguments);
+    let total = if is_trl { None } else { keys.count(&["max_length"], "tokens of a prompt")? };
     let stated = total.or(keys.count(&["max_prompt_length"], "tokens of a prompt")?);
     let answers = keys.count(&["max_completion_length"], "tokens of an answer")?;
     if stated.is_none() {
@@ -396,8 +413,13 @@ pub(super) fn report(format: ConfigFormat, keys: &mut Keys) {
             );
         }
     }
+    let implied = if format == ConfigFormat::TrainingArguments { implied_kind(keys) } else { "" };
+    if keys.peek(COMMAND).is_none_or(str::is_empty) {
+        report_stage(implied, keys);
+    }
     let ignored: &[&str] = match format {
         ConfigFormat::Trl => &TRL_IGNORED,
+        ConfigFormat::TrainingArguments if !implied.is_empty() => &TRL_IGNORED,
         ConfigFormat::Swift => &SWIFT_IGNORED,
         ConfigFormat::OpenRlhf => &OPEN_RLHF_IGNORED,
         _ => &[],
