@@ -61,6 +61,12 @@ pub(crate) fn is_in(selector: &str) -> bool {
     document().active_element().is_some_and(|active| active.closest(selector).ok().flatten().is_some())
 }
 
+/// True if no element has the focus.
+pub(crate) fn is_lost() -> bool {
+    let active = document().active_element();
+    active.is_none_or(|element| element.tag_name().eq_ignore_ascii_case("body"))
+}
+
 /// Moves the focus to the first matching element after pending DOM updates.
 pub(crate) fn move_to(selector: String) {
     set_timeout(

@@ -5,6 +5,7 @@
 //! active), it is rebuilt from the stored bytes. The same bytes produce the same rows
 //! (docs/adr/0031).
 
+mod failure;
 mod feeds;
 mod follower;
 mod import;

@@ -65,7 +65,8 @@ export function readRanking(page) {
     const rows = {};
     for (const row of table.querySelectorAll("tr[data-planner]")) {
       const cells = {};
-      for (const cell of row.querySelectorAll("[data-metric]")) {
+      const details = row.nextElementSibling?.matches(".plan-details") ? row.nextElementSibling : null;
+      for (const cell of [row, details].flatMap((part) => [...(part?.querySelectorAll("[data-metric]") ?? [])])) {
         cells[cell.dataset.metric] = cell.dataset.value ?? cell.textContent.trim();
       }
       rows[row.dataset.planner] = cells;

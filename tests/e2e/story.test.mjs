@@ -207,7 +207,7 @@ test("PipeWeaver plans without a search while the number of images changes, and 
   });
   const seen = await page.waitForFunction(() => {
     const rows = [...document.querySelectorAll('[data-testid="ranking"] tr[data-planner]')];
-    const sketches = rows.filter((row) => row.querySelector('[data-metric="layout"]')?.dataset.value.endsWith("sketch; the search follows"));
+    const sketches = rows.filter((row) => row.nextElementSibling?.querySelector('[data-metric="layout"]')?.dataset.value.endsWith("sketch; the search follows"));
     if (!sketches.length) return null;
     clearInterval(window.hand);
     const chart = document.querySelector('[data-testid="gantt-pipeweaver"]').dataset;

@@ -21,6 +21,6 @@ pub use phases::{
 };
 pub use same_job::{
     Agreement, BaseFormat, Correction, DeviceName, JobCheck, JobComparison, JobQuantity, LoggedJob, PlannedJob,
-    StatedLayout, StatedPrecision, StepProducts, compare_jobs, corrected, product_peak_tflops,
+    StatedLayout, StatedModel, StatedPrecision, StepProducts, compare_jobs, corrected, product_peak_tflops,
 };
 pub use statistics::{Change, OutlierStep, Reason, Segment, Sifted, Step, differing_thirds, median, sift};

@@ -36,6 +36,13 @@ pub(crate) fn CheckPage() -> impl IntoView {
     if !state.result.with_untracked(|result| matches!(result, Loaded::Absent)) {
         focus::move_to("#main".to_owned());
     }
+    // The text of the configuration closes with the result.
+    Effect::new(move |_| {
+        let is_here = state.result.with(|result| matches!(result, Loaded::Here(_)));
+        if is_here && (focus::is_in(".check-input textarea") || focus::is_lost()) {
+            focus::move_to("#check-headline".to_owned());
+        }
+    });
     let announced = move || {
         state.result.with(|result| match result {
             Loaded::Here(checked) => Some(format!("Checked: {}", checked.check.verdict.title())),

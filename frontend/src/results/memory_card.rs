@@ -42,6 +42,13 @@ fn caption(plan: &Plan, iteration: usize) -> String {
     format!("{limit} · iteration {iteration}; the ranked table shows the largest peak of all iterations, {peak}")
 }
 
+/// Names the plans that have fewer ranks. `None` if all plans have the rank.
+fn without_rank(timelines: &[(PlannerKind, Arc<Timeline>)], rank: usize) -> Option<String> {
+    let absent = timelines.iter().filter(|(_, timeline)| timeline.memory.len() <= rank);
+    let names: Vec<&str> = absent.map(|(planner, _)| planner.title()).collect();
+    (!names.is_empty()).then(|| format!("Plans without a rank {rank}: {}.", names.join("; ")))
+}
+
 #[component]
 pub(super) fn MemoryCard() -> impl IntoView {
     let explore = use_explore();
@@ -72,8 +79,10 @@ pub(super) fn MemoryCard() -> impl IntoView {
             let (title, stroke) = (planner.title().to_owned(), Stroke::for_planner(planner));
             MemoryLine { title, stroke, timeline }
         };
-        timelines.get().into_iter().map(line).collect::<Vec<_>>()
+        let has_rank = |(_, timeline): &(PlannerKind, Arc<Timeline>)| timeline.memory.len() > rank.get();
+        timelines.get().into_iter().filter(has_rank).map(line).collect::<Vec<_>>()
     });
+    let absent = Memo::new(move |_| timelines.with(|timelines| without_rank(timelines, rank.get())));
     let plan = Memo::new(move |_| explore.planned(lead.get()?.0));
     let limit = Memo::new(move |_| plan.with(|plan| plan.as_ref().map(|plan| plan.metrics.memory_limit_gib)));
     let iteration = Memo::new(move |_| explore.displayed.with(|content| content.iteration as usize));
@@ -107,6 +116,7 @@ pub(super) fn MemoryCard() -> impl IntoView {
                 </span>
             </header>
             <MemoryChart lines=lines rank=rank limit=limit window=explore.window />
+            {move || absent.get().map(|text| view! { <p class="hint">{text}</p> })}
             <MemoryMetrics timelines=timelines rank=rank />
         </section>
     }
@@ -129,5 +139,12 @@ mod tests {
         assert_eq!(fullest(&timeline(&[3, 9, 5])), 1);
         assert_eq!(fullest(&timeline(&[9, 9])), 0, "the first of equal ranks");
         assert_eq!(fullest(&Timeline::default()), 0);
+        let plans =
+            [(PlannerKind::Best, Arc::new(timeline(&[3, 9]))), (PlannerKind::OneFOneB, Arc::new(timeline(&[3])))];
+        assert_eq!(without_rank(&plans, 0), None);
+        assert_eq!(
+            without_rank(&plans, 1),
+            Some(format!("Plans without a rank 1: {}.", PlannerKind::OneFOneB.title()))
+        );
     }
 }

@@ -181,7 +181,7 @@ impl RankPeaks {
         let memory = self.fullest()?.memory;
         let state = memory.weights_gib + memory.gradients_gib + memory.optimizer_gib;
         Some(if state > self.limit_gib {
-            "Weights, gradients and optimizer alone exceed the limit: add devices, leave TP and PP free, or shard more (ZeRO stage 2 or 3)."
+            "Weights, gradients and optimizer alone exceed the limit: shard more (ZeRO stage 2 or 3), or choose devices that TP and PP divide further."
         } else if memory.temporary_gib > memory.activations_gib {
             "Less temporary memory: a smaller microbatch, more tensor parallel ranks, or context parallel ranks."
         } else {

@@ -53,10 +53,10 @@ fn RankingRow(row: Row, baseline: Memo<Option<PlannerKind>>, selected: Memo<Opti
     let select = move || explore.view.update(|view| view.planner = Some(planner));
     let is_selected = move || selected.get() == Some(planner);
     let is_baseline = move || baseline.get() == Some(planner);
-    let (cells, plan) = match metrics {
+    let (cells, details) = match metrics {
         Ok(metrics) => {
             let views = metrics.cells.iter().map(|cell| cell_view(cell, planner, &title, baseline)).collect_view();
-            (views.into_any(), Some(view! { <LayoutLines metrics=metrics /> }))
+            (views.into_any(), Some(metrics))
         }
         Err(binding) => {
             let columns = COLUMNS.len().to_string();
@@ -64,23 +64,38 @@ fn RankingRow(row: Row, baseline: Memo<Option<PlannerKind>>, selected: Memo<Opti
             (reason.into_any(), None)
         }
     };
+    let has_details = details.is_some();
+    let details = details.map(|metrics| {
+        let columns = (COLUMNS.len() + 1).to_string();
+        view! {
+            <tr class="plan-details" data-details=planner.id() class:chosen=is_selected on:click=move |_| select()>
+                <td colspan=columns><div><PlanDetails metrics=metrics /></div></td>
+            </tr>
+        }
+    });
     view! {
-        <tr data-planner=planner.id() class:chosen=is_selected class:baseline=is_baseline on:click=move |_| select()>
+        <tr
+            data-planner=planner.id()
+            class:chosen=is_selected
+            class:baseline=is_baseline
+            class:has-details=has_details
+            on:click=move |_| select()
+        >
             <th scope="row">
                 <button class="row-button" aria-pressed=move || is_selected().to_string()>
                     <span class="pill" data-planner-colour=planner.id()></span>
                     {title}
                 </button>
-                {plan}
             </th>
             {cells}
         </tr>
+        {details}
     }
 }
 
-/// Degrees, layers per stage and chosen settings, below the planner name.
+/// Degrees, layers per stage and chosen settings, below the row of the planner.
 #[component]
-fn LayoutLines(metrics: RowMetrics) -> impl IntoView {
+fn PlanDetails(metrics: RowMetrics) -> impl IntoView {
     let RowMetrics { layout, layers, source, settings, unclear, overrides, .. } = metrics;
     // Allow line breaks only between degrees.
     let degrees = layout.replace(' ', "\u{a0}").replace("\u{a0}·\u{a0}", " · ");

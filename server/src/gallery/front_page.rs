@@ -123,8 +123,33 @@ mod tests {
         let stretches = (STRETCHES * timeline.makespan_ns).div_ceil(max_ns.max(1)).max(1);
         let level = Level::new(timeline, &timeline.kind, stretches as u32);
         let sign = |cell: usize| if level.busy[cell] >= 96 { char::from(b'0' + level.ink[cell]) } else { '.' };
-        let rank = |rank: usize| level.lane(2 * rank).map(sign).collect();
-        (0..(timeline.ranks as usize).min(MAX_RANKS)).map(rank).collect()
+        let lane = |rank: usize| level.lane(2 * rank).map(sign).collect::<String>();
+        let end = |rank: usize| lane(rank).trim_end_matches('.').len();
+        drawn_ranks(timeline.ranks as usize, end).into_iter().map(lane).collect()
+    }
+
+    /// Returns ranks in equal distances, with the rank that ends last.
+    fn drawn_ranks(ranks: usize, end: impl Fn(usize) -> usize) -> Vec<usize> {
+        let count = ranks.min(MAX_RANKS);
+        let mut drawn: Vec<usize> =
+            (0..count).map(|index| index * (ranks - 1) / count.saturating_sub(1).max(1)).collect();
+        let last = (0..ranks).max_by_key(|&rank| (end(rank), std::cmp::Reverse(rank)));
+        if let Some(last) = last
+            && drawn.iter().all(|&rank| end(rank) < end(last))
+            && let Some(nearest) = drawn.iter_mut().min_by_key(|rank| rank.abs_diff(last))
+        {
+            *nearest = last;
+        }
+        drawn
+    }
+
+    /// The bars of a tile are as long as its plans.
+    #[test]
+    fn a_tile_shows_the_rank_that_ends_last() {
+        assert_eq!(drawn_ranks(4, |_| 9), [0, 1, 2, 3]);
+        assert_eq!(drawn_ranks(32, |_| 9), [0, 10, 20, 31]);
+        assert_eq!(drawn_ranks(32, |rank| if rank == 12 { 9 } else { 3 }), [0, 12, 20, 31]);
+        assert_eq!(drawn_ranks(1, |_| 9), [0]);
     }
 
     fn computed(entry: GalleryEntry) -> Shipped {

@@ -4,9 +4,9 @@ use api::run::{LogReport, RunPoint};
 use axum::body::Bytes;
 use ingest::log::{Limits, LogError, LogTable};
 
-use super::Live;
 use super::observed::{self, PointConverter};
 use super::recent::Recent;
+use super::{Live, failure};
 use crate::store::{LogAddition, LogPosition, Opened, RequestKey, RunRow, StoreError};
 
 /// Batch sizes per transaction in bytes and points. Other writers run between transactions.
@@ -74,6 +74,7 @@ impl Live {
             points: usize::try_from(self.limits.points).unwrap_or(usize::MAX),
             ..Limits::default()
         };
+        let failure = failure::find(&bytes);
         let read = tokio::task::spawn_blocking(move || read(&file, &limits, table.as_ref())).await??;
         let now = self.clock.now();
         let writer = self.store.writer();
@@ -107,7 +108,8 @@ impl Live {
             writer.add_to_log(&run.id, &LogAddition { points, ..addition }, now).await?;
             addition.points_before += points.len() as u64;
         }
-        writer.end_run(&run.id, None, None, &addition, now).await?;
+        let (exit_code, reason) = failure.map(|failure| (failure.exit_code, failure.reason)).unzip();
+        writer.end_run(&run.id, exit_code, reason.as_deref(), &addition, now).await?;
         Ok(writer.show_run(&run.id, key).await?)
     }
 }

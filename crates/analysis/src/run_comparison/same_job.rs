@@ -8,6 +8,7 @@
 mod correction;
 mod device;
 mod layout;
+mod model;
 mod planned;
 mod precision;
 mod rates;
@@ -19,6 +20,7 @@ use correction::corrections;
 pub use correction::{Correction, corrected};
 pub use device::DeviceName;
 pub use layout::StatedLayout;
+pub use model::StatedModel;
 pub use planned::PlannedJob;
 pub use planned::product_peak_tflops;
 pub use precision::{BaseFormat, StatedPrecision};
@@ -501,7 +503,7 @@ fn check_shape(quantity: JobQuantity, measured: Option<f64>, planned: f64, missi
         agreement(agrees),
         (Some(measured), planned),
         "stated by the log".to_owned(),
-        consequence(agrees, "Another model: choose a scenario with the model of the run."),
+        consequence(agrees, stated::OTHER_MODEL),
     )
 }
 

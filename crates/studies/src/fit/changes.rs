@@ -450,7 +450,15 @@ fn cluster(scenario: &Scenario, fits: bool, all: &mut Vec<Proposal>) {
     let kind = ChangeKind::Cluster;
     for factor in [2, 4, 8] {
         let nodes = cluster.nodes.saturating_mul(factor);
-        all.push(proposal(kind, format!("{nodes} nodes"), &[("/cluster/nodes", json!(nodes))]));
+        let mut fields = vec![("/cluster/nodes", json!(nodes))];
+        let mut title = format!("{nodes} nodes");
+        // A plan without a time has none to compare with, so that the batch of a replica can stay.
+        if !fits && !divides_batch(scenario, factor) {
+            let batch = scenario.workload.global_batch.saturating_mul(factor);
+            fields.push(("/workload/global_batch", json!(batch)));
+            title = format!("{title} with a global batch of {batch}");
+        }
+        all.push(proposal(kind, title, &fields));
         // More nodes always help; the smallest step is enough for a plan that fits.
         if fits {
             break;
@@ -465,4 +473,14 @@ fn cluster(scenario: &Scenario, fits: bool, all: &mut Vec<Proposal>) {
             all.push(proposal(kind, title, &[(pointer, json!(2.0 * value))]));
         }
     }
+}
+
+/// True if the microbatches of the replicas on `factor` times as many devices divide the global batch, or are not fixed.
+fn divides_batch(scenario: &Scenario, factor: u32) -> bool {
+    let layout = scenario.layout;
+    let (Some(tensor), Some(microbatch)) = (layout.tensor, layout.microbatch) else { return true };
+    let degrees = [tensor, layout.pipeline.unwrap_or(1), scenario.training.context_parallel];
+    let replica = degrees.into_iter().fold(1_u32, u32::saturating_mul).max(1);
+    let replicas = (scenario.cluster.devices().saturating_mul(factor) / replica).max(1);
+    scenario.workload.global_batch.is_multiple_of(replicas.saturating_mul(microbatch).max(1))
 }

@@ -1,4 +1,5 @@
-//! Settings of a job whose files state no layout: the expert-parallel degree, and layers per stage if equal stages do not fit.
+//! Settings of a job whose files state no layout: the expert-parallel degree, and layers per stage if equal stages do not fit or
+//! are slow.
 
 use serde_json::json;
 
@@ -10,6 +11,8 @@ use planscope_analysis::analysis::AnalysisError;
 
 /// Highest expert-parallel degree that is tried.
 const MAX_EXPERT: u32 = 64;
+/// Share of the time of equal stages that uneven ones may take to be proposed.
+const MAX_SHARE: f64 = 0.97;
 
 /// A job with the settings that its files leave open.
 #[derive(Debug, Clone)]
@@ -21,7 +24,7 @@ pub struct Completed {
 }
 
 /// Returns the fastest settings of a job without a layout that fit; `None` if the job has a layout, if nothing fits, or if
-/// nothing changes. Equal stages precede uneven ones.
+/// nothing changes. Uneven stages replace equal ones if they are clearly faster.
 ///
 /// # Errors
 /// The scenario cannot be planned within the limits, or the time is up.
@@ -37,9 +40,8 @@ pub fn complete(
     let watch = Watch::new(workers, cancellation);
     let planner = reference_planner(valid);
     let degrees = expert_degrees(scenario);
-    for is_uneven in [false, true] {
-        // The fastest plan: its time, the scenario, and the layers of its stages.
-        let mut fastest: Option<(f64, Scenario, Vec<u32>)> = None;
+    let search = |is_uneven: bool| -> Result<Option<Found>, AnalysisError> {
+        let mut fastest: Option<Found> = None;
         for &degree in &degrees {
             let mut candidate = scenario.clone();
             candidate.training.expert_parallel = degree;
@@ -48,27 +50,40 @@ pub fn complete(
             }
             let Some(evaluated) = evaluate(&json!(candidate), valid, planner, &watch)? else { continue };
             let Some(seconds) = evaluated.result.iteration_s else { continue };
-            if fastest.as_ref().is_none_or(|(least, ..)| seconds < *least) {
-                fastest = Some((seconds, candidate, evaluated.result.stage_layers));
+            if fastest.as_ref().is_none_or(|fastest| seconds < fastest.seconds) {
+                fastest = Some(Found { seconds, scenario: candidate, layers: evaluated.result.stage_layers });
             }
         }
-        let Some((_, found, layers)) = fastest else { continue };
-        let mut assumed = Vec::new();
-        if degrees.len() > 1 {
-            let degree = found.training.expert_parallel;
-            assumed.push(format!("Expert parallelism is not stated. Degree {degree} is the fastest that fits."));
-        }
-        if is_uneven {
-            let layers: Vec<String> = layers.iter().map(u32::to_string).collect();
-            assumed.push(format!(
-                "No layout with equal stages fits. The layers of the stages are searched: {}.",
-                layers.join(", ")
-            ));
-        }
-        let valid = ValidScenario::new(found, valid).ok();
-        return Ok(valid.filter(|_| !assumed.is_empty()).map(|valid| Completed { valid, assumed }));
+        Ok(fastest)
+    };
+    let equal = search(false)?;
+    let uneven = search(true)?.filter(|uneven| {
+        equal.as_ref().is_none_or(|equal| !uneven.layers.is_empty() && uneven.seconds < equal.seconds * MAX_SHARE)
+    });
+    let reason =
+        if equal.is_none() { "No layout with equal stages fits." } else { "Uneven stages are faster than equal ones." };
+    let stages = uneven.as_ref().map(|uneven| uneven.layers.iter().map(u32::to_string).collect::<Vec<_>>());
+    let Some(found) = uneven.or(equal) else { return Ok(None) };
+    let mut assumed = Vec::new();
+    if degrees.len() > 1 {
+        let degree = found.scenario.training.expert_parallel;
+        assumed.push(format!("Expert parallelism is not stated. Degree {degree} is the fastest that fits."));
     }
-    Ok(None)
+    if let Some(stages) = stages {
+        assumed.push(format!("{reason} The layers of the stages are searched: {}.", stages.join(", ")));
+    }
+    let valid = ValidScenario::new(found.scenario, valid).ok();
+    Ok(valid.filter(|_| !assumed.is_empty()).map(|valid| Completed { valid, assumed }))
+}
+
+/// A plan that a search found.
+struct Found {
+    /// Step time.
+    seconds: f64,
+    /// The scenario with the searched settings.
+    scenario: Scenario,
+    /// Layers of the stages; empty if they are equal.
+    layers: Vec<u32>,
 }
 
 /// True if degrees and stages are open.
@@ -129,6 +144,20 @@ mod tests {
         assert!(layers.len() > 1 && layers.iter().sum::<u32>() == 80, "{layers:?}");
         // Equal stages exist for 32 devices.
         assert!(completed("llama-2-70b", (4, 8), |_| {}).is_none());
+    }
+
+    /// 61 layers divide over 61 stages or none.
+    #[test]
+    fn uneven_stages_are_proposed_if_equal_ones_are_slow() {
+        let found = completed("deepseek-v3", (256, 8), |document| {
+            document["training"] = json!({});
+            document["cluster"]["preset"] = json!("h800");
+            document["workload"]["global_batch"] = json!(4096);
+        });
+        let found = found.expect("a layout is found");
+        assert!(found.valid.scenario().is_free(FreeSetting::LayersPerStage), "{:?}", found.assumed);
+        let text = "Uneven stages are faster than equal ones. The layers of the stages are searched: ";
+        assert!(found.assumed.iter().any(|sentence| sentence.starts_with(text)), "{:?}", found.assumed);
     }
 
     #[test]

@@ -138,6 +138,22 @@ fn more_devices_are_proposed() {
     assert_eq!(fewer.iteration_s, None, "half of the nodes do not fit");
 }
 
+/// Two sequences of each of 8 replicas are no batch of 16 replicas, so that the batch grows with the nodes.
+#[test]
+fn more_devices_have_the_batch_of_a_replica() {
+    let model = serde_json::to_value(planscope_core::model::presets::model("llama-3-70b").unwrap()).unwrap();
+    let scenario = valid(&[
+        ("/model", model),
+        ("/training", json!({ "zero": 3, "recompute": "full" })),
+        ("/layout", json!({ "tensor": 1, "pipeline": 1, "microbatch": 2 })),
+        ("/workload/global_batch", json!(16)),
+    ]);
+    let nodes = analyse(&scenario).changes.into_iter().find(|change| change.kind == ChangeKind::Cluster).unwrap();
+    let value = |pointer: &str| nodes.fields.iter().find(|field| field.pointer == pointer).map(|field| &field.value);
+    let factor = value("/cluster/nodes").and_then(Value::as_u64).unwrap();
+    assert_eq!(value("/workload/global_batch"), Some(&json!(16 * factor)), "{nodes:?}");
+}
+
 /// Llama-3 8B has 112 GiB of states with a distributed optimizer; larger devices need fewer nodes, and every row
 /// that fits has a time.
 #[test]

@@ -138,6 +138,12 @@ fn Devices(state: CheckState) -> impl IntoView {
                 aria-describedby=move || is_wrong().then_some("check-devices-error")
                 prop:value=move || state.devices.get()
                 on:input=move |event| state.devices.set(event_target_value(&event))
+                on:keydown=move |event: web_sys::KeyboardEvent| {
+                    let is_ready = state.devices_error().is_none() && !state.text.with(|text| text.trim().is_empty());
+                    if event.key() == "Enter" && is_ready {
+                        state.run();
+                    }
+                }
             />
         </label>
         <label>

@@ -102,7 +102,7 @@ pub(super) fn VerdictPanel(checked: Arc<Checked>) -> impl IntoView {
         <section class="check-verdict" data-testid="verdict">
             <div class="verdict-line">
                 <span class=class(verdict)><span aria-hidden="true">{icon(verdict)}</span>" "{verdict.title()}</span>
-                <h2>{headline(check)}</h2>
+                <h2 id="check-headline" tabindex="-1">{headline(check)}</h2>
                 <span class="grow"></span>
                 <OpenInExplore scenario=check.scenario.clone() />
             </div>

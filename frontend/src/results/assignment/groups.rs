@@ -15,15 +15,15 @@ fn caption(groups: &IterationGroups) -> String {
     let pool = match lookups {
         0 => "no group of more than one rank".to_owned(),
         _ => format!(
-            "{} of {} communication groups are in the pool, creating the others takes {} during the previous batch",
+            "{} of {} communication groups exist already, and creating the others takes {} during the previous batch",
             groups.pool_hits,
             lookups,
             format::seconds(groups.creation_s)
         ),
     };
     format!(
-        "{} microbatches, estimated {}; in the simulation the busiest rank works {}, the mean {}; {pool}.",
-        groups.microbatches.len(),
+        "{}, estimated {}; in the simulation the busiest rank works {}, the mean {}; {pool}.",
+        format::counted(groups.microbatches.len() as u64, "microbatch", "microbatches"),
         format::seconds(groups.estimated_s),
         format::seconds(groups.busiest_s),
         format::seconds(groups.mean_s)
@@ -123,7 +123,7 @@ mod tests {
         };
         assert_eq!(
             caption(&groups).replace('\u{202f}', " "),
-            "0 microbatches, estimated 2.00 s; in the simulation the busiest rank works 2.10 s, the mean 1.90 s; 3 of 4 communication groups are in the pool, creating the others takes 100 ms during the previous batch."
+            "0 microbatches, estimated 2.00 s; in the simulation the busiest rank works 2.10 s, the mean 1.90 s; 3 of 4 communication groups exist already, and creating the others takes 100 ms during the previous batch."
         );
         let single_ranks = IterationGroups { pool_hits: 0, pool_misses: 0, ..groups };
         assert!(caption(&single_ranks).ends_with("no group of more than one rank."));

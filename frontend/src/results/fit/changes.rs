@@ -1,7 +1,10 @@
 //! Table of single changes, fastest first, each with a button that applies it to the scenario.
 
+use api::planner::certainty;
 use api::planner::fit::{Change, Fit};
+use api::planner::scenario::Scenario;
 use leptos::prelude::*;
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::field_names;
@@ -40,6 +43,12 @@ fn memory_difference(fit: &Fit, change: &Change) -> Option<String> {
     (difference.abs() >= ALIKE_GIB).then(|| format!("{sign}{}", format::gib(difference.abs())))
 }
 
+/// Text of the risk that a change runs out of memory, for example "! At risk: 33.0 %". `None` for a low risk.
+fn risk(device_gib: f64, change: &Change) -> Option<String> {
+    let probability = certainty::memory_certainty(change.result.peak_gib?, device_gib).probability_out_of_memory;
+    (probability > certainty::RISK).then(|| format!("! At risk: {}", format::probability(probability)))
+}
+
 /// Table of the changes. Buttons have no effect while `is_stale`, because the figures are of another scenario.
 #[component]
 pub(super) fn Changes<'a>(
@@ -51,7 +60,10 @@ pub(super) fn Changes<'a>(
     /// Receives the words of an applied change.
     applied: RwSignal<Option<String>>,
 ) -> impl IntoView + use<> {
+    let device_gib =
+        Scenario::deserialize(document).map_or(f64::INFINITY, |scenario| scenario.cluster.device.memory_gib);
     let row = |change: &Change| {
+        let at_risk = risk(device_gib, change).map(|text| view! { <span class="uncertainty slower">{text}</span> });
         let lines = field_names::lines(change, document);
         // A change without words of the form has its title.
         let lines = if lines.is_empty() { vec![format::capitalised(&change.title)] } else { lines };
@@ -73,7 +85,7 @@ pub(super) fn Changes<'a>(
             <tr>
                 <th scope="row">{lines}<small class="below">{section}</small></th>
                 <td data-value=seconds.to_string()>{format::seconds(seconds)}{time}</td>
-                <td data-value=peak.to_string()>{format::gib(peak)}{memory}</td>
+                <td data-value=peak.to_string()>{format::gib(peak)}{memory}{at_risk}</td>
                 <td><button aria-label=label aria-disabled=move || is_stale.get().then_some("true") on:click=press>"Apply"</button></td>
             </tr>
         }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Agreement, JobComparison, JobQuantity, LoggedJob, PlannedJob, StatedLayout, layout};
+use super::{Agreement, JobComparison, JobQuantity, LoggedJob, PlannedJob, StatedLayout, StatedModel, layout, model};
 use planscope_core::workload::{Distribution, Packing, SampleSource};
 use planscope_plan::scenario::Scenario;
 
@@ -26,6 +26,8 @@ pub enum Correction {
         /// Number of devices.
         devices: u32,
     },
+    /// Sets the dimensions of the model.
+    Model(StatedModel),
     /// Sets degrees, microbatch and recomputation; what is absent stays.
     Layout(StatedLayout),
 }
@@ -37,6 +39,7 @@ impl Correction {
             Self::GlobalBatch { samples } => format!("global batch {samples}"),
             Self::ContextLength { tokens } => format!("context length {tokens}"),
             Self::Devices { devices } => format!("{devices} devices"),
+            Self::Model(model) => model.to_string(),
             Self::Layout(layout) => layout.to_string(),
         }
     }
@@ -55,6 +58,7 @@ pub(crate) fn corrections(log: &LoggedJob, plan: &PlannedJob, comparison: &JobCo
     let devices = log.devices.filter(|_| differs(JobQuantity::Devices));
     let count = devices.and_then(to_count).map_or(plan.devices, f64::from);
     let corrections = [
+        model::correction(log, plan).map(Correction::Model),
         samples.and_then(to_count).map(|samples| Correction::GlobalBatch { samples }),
         tokens.and_then(to_count).map(|tokens| Correction::ContextLength { tokens }),
         devices.and_then(to_count).map(|devices| Correction::Devices { devices }),
@@ -63,7 +67,7 @@ pub(crate) fn corrections(log: &LoggedJob, plan: &PlannedJob, comparison: &JobCo
     corrections.into_iter().flatten().collect()
 }
 
-fn to_count(value: f64) -> Option<u32> {
+pub(super) fn to_count(value: f64) -> Option<u32> {
     (value.round() >= 1.0 && value < f64::from(u32::MAX)).then(|| value.round() as u32)
 }
 
@@ -91,6 +95,7 @@ pub fn corrected(scenario: &Scenario, corrections: &[Correction]) -> Scenario {
                 }
             }
             Correction::Devices { devices } => set_devices(&mut changed, devices),
+            Correction::Model(model) => model.apply(&mut changed),
             Correction::Layout(layout) => layout.apply(&mut changed),
         }
     }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Agreement, JobCheck, JobQuantity, LoggedJob, PlannedJob};
 use planscope_core::training::{AttentionKernel, Recompute};
-use planscope_plan::scenario::Scenario;
+use planscope_plan::scenario::{PlannerKind, Scenario};
 
 /// Parallel layout, batch of a microbatch, recomputation and other settings that change the time of a step; a field is
 /// absent where it is not stated.
@@ -126,6 +126,11 @@ impl StatedLayout {
         layout.tensor = self.tensor.or(layout.tensor);
         layout.pipeline = self.pipeline.or(layout.pipeline);
         layout.microbatch = self.microbatch.or(layout.microbatch);
+        // One chunk is the schedule of 1F1B. Interleaved schedules have several.
+        if self.chunks == Some(1) {
+            scenario.planners.retain(|planner| *planner != PlannerKind::OneFOneB);
+            scenario.planners.insert(0, PlannerKind::OneFOneB);
+        }
         let training = &mut scenario.training;
         training.context_parallel = self.context.unwrap_or(training.context_parallel);
         training.expert_parallel = self.expert.unwrap_or(training.expert_parallel);

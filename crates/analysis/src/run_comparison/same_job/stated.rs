@@ -10,7 +10,7 @@ const TRAINED_TOLERANCE: f64 = 0.01;
 /// Share of the plan's trained parameters below which a log trains an adapter or a part of the model.
 const MAX_ADAPTED: f64 = 0.5;
 
-const OTHER_MODEL: &str = "Another model: choose a scenario with the model of the run.";
+pub(super) const OTHER_MODEL: &str = "Another model: choose a scenario with the model of the run, or correct this one.";
 
 /// Returns the checks for all values that the log states.
 pub(super) fn checks(log: &LoggedJob, plan: &PlannedJob) -> Vec<JobCheck> {

@@ -137,6 +137,34 @@ fn empty_log_is_not_checked_and_names_missing_values() {
     assert!(comparison.is_same_job());
 }
 
+/// A log with the dimensions of another dense model corrects the scenario to this model and to one chunk of 1F1B.
+#[test]
+fn another_model_is_corrected_to_the_stated_dimensions() {
+    let stated = LoggedJob {
+        layers: Some(64.0),
+        hidden_size: Some(8192.0),
+        attention_heads: Some(32.0),
+        feed_forward_size: Some(32_768.0),
+        layout: StatedLayout { chunks: Some(1), ..StatedLayout::default() },
+        ..log()
+    };
+    let comparison = compare_jobs(&stated, &plan());
+    let model = comparison.corrections.iter().find(|correction| matches!(correction, Correction::Model(_)));
+    assert_eq!(model.map(|model| model.describe()).as_deref(), Some("64 layers, width 8192, 32 heads"));
+    let mut interleaved = scenario_json();
+    interleaved["planners"] = serde_json::json!(["interleaved"]);
+    let chunks = Correction::Layout(StatedLayout { chunks: Some(1), ..StatedLayout::default() });
+    let changed = corrected(&scenario(&interleaved), &[*model.unwrap(), chunks]);
+    let module = &changed.model.modules[0];
+    assert_eq!((module.layers, module.hidden, module.heads, module.kv_heads), (64, 8192, 32, 32));
+    assert_eq!((module.ffn, module.head_dim()), (32_768, 256));
+    assert_eq!(changed.planners[0].id(), "1f1b");
+    // Without the number of heads, the model is not known.
+    let partial = LoggedJob { attention_heads: None, ..stated };
+    let comparison = compare_jobs(&partial, &plan());
+    assert!(!comparison.corrections.iter().any(|correction| matches!(correction, Correction::Model(_))));
+}
+
 /// Four times the batch in four times the time: samples, tokens and FLOPs differ, but FLOPs per
 /// sample agree.
 #[test]
