@@ -23,7 +23,7 @@ mod steps;
 mod stroke;
 
 pub(crate) use agreement::AgreementChart;
-pub(crate) use curves::{Curve, CurveChart, Dash, Form};
+pub(crate) use curves::{Curve, CurveChart, Dash, Form, tick_text};
 pub(crate) use error_axis::ErrorChart;
 pub(crate) use histogram::Histogram;
 pub(crate) use memory::{MemoryChart, MemoryLine};
@@ -102,6 +102,9 @@ impl Colours {
             .fixed_range(true)
     }
 }
+
+/// Format of tick labels: thousands separators and no SI prefixes, so that all ticks of a metric have one form.
+const NUMBERS: &str = ",.6~r";
 
 const CLEAR: &str = "rgba(0,0,0,0)";
 

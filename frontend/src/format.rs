@@ -160,6 +160,16 @@ pub(crate) fn large(value: f64) -> String {
     scaled(value, &[(1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k"), (1.0, "")])
 }
 
+/// Formats a number of floating-point operations, for example "1.20 TFLOP".
+pub(crate) fn flop(value: f64) -> String {
+    scaled(value, &[(1e15, "PFLOP"), (1e12, "TFLOP"), (1e9, "GFLOP"), (1e6, "MFLOP"), (1e3, "kFLOP"), (1.0, "FLOP")])
+}
+
+/// Formats a number of bytes with decimal prefixes, for example "4.00 MB".
+pub(crate) fn bytes(value: f64) -> String {
+    scaled(value, &[(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")])
+}
+
 /// Formats an RFC 3339 timestamp to the minute, for example "2026-11-21 00:50".
 pub(crate) fn moment(rfc3339: &str) -> String {
     rfc3339.get(..16).map_or_else(|| rfc3339.to_owned(), |minutes| minutes.replace('T', " "))

@@ -416,7 +416,7 @@ fn total_text<T: StoredItem>(page: &ListPage) -> String {
             0 => String::new(),
             bytes => format!(" (deleted: {})", size(bytes)),
         };
-        text += &["Database size: ", &size(page.stored_bytes), &deleted, ". "].concat();
+        text += &["Size of all ", T::NOUN.1, ": ", &size(page.stored_bytes), &deleted, ". "].concat();
     }
     if T::CAN_BE_DELETED {
         let days = page.retention_days.to_string();

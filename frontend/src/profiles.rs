@@ -4,7 +4,7 @@
 mod effect;
 mod factors;
 
-pub(crate) use effect::{EffectSummary, changes, parameter_name};
+pub(crate) use effect::{ChangeTable, EffectSummary, changes, parameter_name};
 pub(crate) use factors::Factors;
 
 use api::profile::{ProfileSource, ProfileSummary};

@@ -19,13 +19,13 @@ mod token;
 mod view;
 
 pub(crate) use commands::SendingCommands;
-pub(crate) use description::{Pace, StateBadge, ago, clock, origin_text, paced_s, progress_text, remaining_s, size};
+pub(crate) use description::{StateBadge, ago, clock, origin_text, progress_text, remaining_text, size};
 pub(crate) use feed::FeedMode;
 pub(crate) use log_table::{LogTableField, LogTableFile};
 pub(crate) use metric::Metric;
 pub(crate) use monitor::{RunMonitor, read_detail, use_run_monitor};
 pub(crate) use plan_choice::PlanSelect;
-pub(crate) use points::Points;
+pub(crate) use points::{Points, Sample, broken_at};
 pub(crate) use report::LogReportView;
 pub(crate) use thinning::{share_out, thin};
 pub(crate) use token::store_token;

@@ -9,7 +9,7 @@ use api::path;
 use api::sweep::{LabelledAxis, Layer, Picture, StoredSweep, SweepProgress, SweepState};
 use leptos::prelude::*;
 
-use crate::charts::{Curve, Dash, Form, Stroke};
+use crate::charts::{Curve, Dash, Form, Stroke, tick_text};
 use crate::client::{self, Body, PAUSES_MS, RequestError, pause};
 use crate::runs::clock;
 
@@ -90,7 +90,11 @@ fn progress_text(progress: &SweepProgress) -> String {
     format!("{begin}{counts}{}{detail}", left.unwrap_or_default())
 }
 
-/// Returns the curves of a picture over one axis, by planner. Infeasible points are omitted.
+/// Colours of the rings around points at risk.
+const RISK_COLOURS: (&str, &str) = ("#9a4700", "#f0a35e");
+
+/// Returns the curves of a picture over one axis, by planner, and rings around points at risk of running out of memory.
+/// Infeasible points are omitted.
 pub(crate) fn curves(picture: &Picture, axis: &LabelledAxis) -> Vec<Curve> {
     let curve = |(index, layer): (usize, &Layer)| {
         let cells = layer.cells.first()?;
@@ -104,7 +108,21 @@ pub(crate) fn curves(picture: &Picture, axis: &LabelledAxis) -> Vec<Curve> {
         let name = layer.planner.title.clone();
         (!points.is_empty()).then_some(Curve { name, light, dark, dash, form: Form::Marked, points })
     };
-    picture.layers.iter().enumerate().filter_map(curve).collect()
+    let mut curves: Vec<Curve> = picture.layers.iter().enumerate().filter_map(curve).collect();
+    let risky = |layer: &Layer| -> Vec<(f64, f64)> {
+        let cells = layer.cells.iter().flatten().enumerate();
+        cells
+            .filter(|(_, cell)| cell.risk.is_some())
+            .filter_map(|(index, cell)| Some((position(axis, index), cell.value?)))
+            .collect()
+    };
+    let points: Vec<(f64, f64)> = picture.layers.iter().flat_map(risky).collect();
+    if !points.is_empty() {
+        let (light, dark) = RISK_COLOURS;
+        let name = "at risk of running out of memory".to_owned();
+        curves.push(Curve { name, light, dark, dash: Dash::Solid, form: Form::Rings, points });
+    }
+    curves
 }
 
 /// Axis position of a value: the number, or the index for non-numeric values.
@@ -117,27 +135,61 @@ pub(crate) fn risk_text(risk: f64) -> String {
     format!("! At risk: {}", crate::format::probability(risk))
 }
 
-/// Lists the points that are at risk of running out of memory, and the infeasible points with the reasons.
+/// Text of a value of an axis: "16K" for 16,384 tokens, otherwise its label.
+fn value_text(axis: &LabelledAxis, index: usize) -> String {
+    let number = axis.numbers.as_ref().and_then(|numbers| numbers.get(index));
+    let label = || axis.labels.get(index).cloned().unwrap_or_default();
+    number.map_or_else(label, |number| tick_text(*number, &axis.title))
+}
+
+/// Name of an axis without its unit.
+fn axis_name(axis: &LabelledAxis) -> &str {
+    axis.title.split(", ").next().unwrap_or(&axis.title)
+}
+
+/// Lists the planners with points at risk of running out of memory, and the infeasible points with the reasons.
 pub(crate) fn reasons(picture: &Picture, axis: &LabelledAxis) -> Vec<String> {
     let mut found = Vec::new();
     for layer in &picture.layers {
-        for (index, cell) in layer.cells.iter().flatten().enumerate() {
-            if let Some(risk) = cell.risk {
-                let label = axis.labels.get(index).map(String::as_str).unwrap_or_default();
-                let planner = &layer.planner.title;
-                found.push(format!("{} {label}, {planner}: {} of running out of memory", axis.title, risk_text(risk)));
-            }
+        let cells = layer.cells.iter().flatten().enumerate();
+        let risky = cells.filter_map(|(index, cell)| {
+            Some(format!("{} ({})", value_text(axis, index), crate::format::probability(cell.risk?)))
+        });
+        let risky: Vec<String> = risky.collect();
+        if !risky.is_empty() {
+            let (planner, name) = (&layer.planner.title, axis_name(axis));
+            found.push(format!("{planner}: at risk of running out of memory at {name} {}", risky.join(", ")));
         }
     }
     for layer in &picture.layers {
         for (index, cell) in layer.cells.iter().flatten().enumerate() {
             if let Some(reason) = &cell.reason {
-                let label = axis.labels.get(index).map(String::as_str).unwrap_or_default();
-                found.push(format!("{} {label}, {}: {reason}", axis.title, layer.planner.title));
+                let (name, value) = (axis_name(axis), value_text(axis, index));
+                found.push(format!("{name} {value}, {}: {}", layer.planner.title, crate::format::gib_in(reason)));
             }
         }
     }
+    found.extend(equal_end(picture, axis));
     found
+}
+
+/// States that the last values of a numeric axis have the same results: the field no longer limits the plans.
+fn equal_end(picture: &Picture, axis: &LabelledAxis) -> Option<String> {
+    axis.numbers.as_ref()?;
+    let count = axis.labels.len();
+    let is_same = |index: usize, other: usize| {
+        picture.layers.iter().all(|layer| {
+            let cells: Vec<_> = layer.cells.iter().flatten().collect();
+            let value = |index: usize| cells.get(index).and_then(|cell| cell.value);
+            matches!((value(index), value(other)), (Some(a), Some(b)) if (a - b).abs() <= 1e-9 * a.abs())
+        })
+    };
+    let last = count.checked_sub(1)?;
+    let first = (0..last).rev().take_while(|index| is_same(*index, last)).last()?;
+    let later: Vec<String> = (first + 1..count).map(|index| value_text(axis, index)).collect();
+    let why = if axis.pointer.ends_with("/context_length") { ": no sample is longer" } else { "" };
+    let (name, base) = (axis_name(axis), value_text(axis, first));
+    Some(format!("The results of {name} {} are those of {base}{why}", later.join(", ")))
 }
 
 /// Sweep progress with buttons that stop and resume it.
@@ -225,11 +277,38 @@ mod tests {
         at_risk.layers[0].cells[0][0].risk = Some(0.5);
         assert_eq!(
             reasons(&at_risk, &axis)[0].replace('\u{202f}', " "),
-            "nodes 4, 1F1B: ! At risk: 50.0 % of running out of memory"
+            "1F1B: at risk of running out of memory at nodes 4 (50.0 %)"
         );
+        let rings = curves(&at_risk, &axis).pop().unwrap();
+        assert_eq!((rings.form, rings.points), (Form::Rings, vec![(4.0, 2.0)]));
         assert_eq!(reasons(&picture, &axis), ["nodes 8, 1F1B: too large"]);
         let text_axis = LabelledAxis { numbers: None, ..axis };
         assert!((position(&text_axis, 2) - 2.0).abs() < 1e-12, "its place");
+    }
+
+    #[test]
+    fn equal_results_at_the_end_are_stated() {
+        let cell = |value| Cell { point: 0, value: Some(value), reason: None, risk: None };
+        let planner = NamedPlanner { planner: PlannerKind::OneFOneB, title: "1F1B".into() };
+        let cells = vec![[5.0, 4.0, 3.0, 3.0, 3.0].map(cell).to_vec()];
+        let picture = Picture {
+            metric: Metric::IterationS,
+            title: "step time, s".into(),
+            x: 0,
+            y: None,
+            layers: vec![Layer { planner, cells }],
+        };
+        let numbers = [8_192.0, 16_384.0, 32_768.0, 65_536.0, 131_072.0];
+        let axis = LabelledAxis {
+            pointer: "/workload/context_length".into(),
+            title: "context length, tokens".into(),
+            labels: numbers.map(|number| number.to_string()).to_vec(),
+            numbers: Some(numbers.to_vec()),
+        };
+        assert_eq!(
+            reasons(&picture, &axis),
+            ["The results of context length 64K, 128K are those of 32K: no sample is longer"]
+        );
     }
 
     #[test]

@@ -130,7 +130,7 @@ test("a run of another job has no differences to the plan, and one click correct
   const row = page.locator('[data-testid="figures"] tr[data-quantity="step"]');
   const sign = step.error < 0 ? "−" : "+";
   assert.ok((await row.locator('[data-metric="error"]').innerText()).startsWith(sign), await row.innerText());
-  assert.match(await page.getByTestId("figures-summary").innerText(), /A step takes .* predicted .* inside the band: [\d.]+\s%/);
+  assert.match(await page.getByTestId("figures-summary").innerText(), /A step takes .* predicted .* inside the band: [\d,]+ of [\d,]+/);
   await page.locator('[data-testid="chart-step"][data-levels="2"]').waitFor();
   const levels = page.getByTestId("chart-step");
   await page.getByTestId("plan-interleaved").check();
@@ -293,8 +293,8 @@ test("a job that runs as planned is drawn live inside the predicted interval", a
     // The last step has no point until the next step begins.
     await waitForValue(() => countDrawnPoints(page, "step"), (count) => count >= 139, "the second half");
     assert.equal(await page.getByTestId("run-state").locator(".state").getAttribute("data-state"), "live");
-    const inside = /inside the band: ([\d.]+)\s%/.exec(await page.getByTestId("figures-summary").innerText());
-    assert.ok(Number(inside?.[1]) > 90, `${inside?.[1]} % inside the band`);
+    const inside = /inside the band: (\d+) of (\d+)/.exec(await page.getByTestId("figures-summary").innerText());
+    assert.ok(Number(inside?.[1]) > 0.9 * Number(inside?.[2]), `${inside?.[0]}`);
     await page.getByText(/step 140 of 400/).waitFor();
     if (readmeScreenshots) await page.screenshot({ path: join(readmeScreenshots, `run-${scheme}.png`) });
     expectNoFaults(page);

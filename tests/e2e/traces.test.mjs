@@ -58,7 +58,7 @@ test("a trace is uploaded and listed, its name shown as it is", async () => {
   await page.getByTestId("trace-report").getByText("6,002 of 6,002 events used").waitFor();
   const row = page.getByTestId("traces").locator("tbody tr").first();
   assert.match(await row.innerText(), /<img src=x onerror=alert\(1\)>\.json[\s\S]*rank 3[\s\S]*6,000/);
-  await page.getByTestId("traces-total").getByText(/Database size: /).waitFor();
+  await page.getByTestId("traces-total").getByText(/Size of all traces: /).waitFor();
   assert.deepEqual(await findSeriousViolations(page), []);
   expectNoFaults(page);
 });

@@ -294,7 +294,8 @@ pub struct Front {
     pub total: u64,
     /// Number of Pareto-optimal plans in time and memory.
     pub optimal: u64,
-    /// True if plans are compared by tokens per second per device, because the workloads differ.
+    /// True if plans are compared by tokens per second per device, because the workloads or the
+    /// numbers of devices differ.
     /// Otherwise by time.
     #[serde(default)]
     pub by_throughput: bool,

@@ -1,12 +1,13 @@
 //! Line chart with several curves that differ in colour and dash.
 
 use leptos::prelude::*;
-use plotly::common::{DashType, HoverInfo, Line, LineShape, Marker, MarkerSymbol, Mode, Title};
-use plotly::layout::{AxisRange, HoverMode, Margin};
+use plotly::common::{DashType, HoverInfo, Line, LineShape, Marker, MarkerSymbol, Mode, TickMode, Title};
+use plotly::layout::{Axis, AxisRange, AxisType, HoverMode, Margin};
 use plotly::{Plot, Scatter};
 
 use super::figure::Figure;
-use super::{Colours, colour, configuration};
+use super::{Colours, NUMBERS, colour, configuration};
+use crate::format;
 use crate::gantt::Theme;
 use crate::gantt::observers::{theme, theme_version};
 
@@ -154,19 +155,41 @@ const MAX_TICKS: usize = 8;
 /// Returns the values of the x axis if all curves have markers at few values: ticks between them would name values that
 /// the curves do not have, for example 1.5 nodes.
 fn marked_values(curves: &[Curve]) -> Option<Vec<f64>> {
-    if curves.is_empty() || curves.iter().any(|curve| curve.form != Form::Marked) {
+    // Rings highlight points of other curves.
+    let curves = || curves.iter().filter(|curve| curve.form != Form::Rings);
+    if curves().next().is_none() || curves().any(|curve| curve.form != Form::Marked) {
         return None;
     }
-    let mut values: Vec<f64> = curves.iter().flat_map(|curve| curve.points.iter().map(|point| point.0)).collect();
+    let mut values: Vec<f64> = curves().flat_map(|curve| curve.points.iter().map(|point| point.0)).collect();
     values.sort_by(f64::total_cmp);
     values.dedup();
     (values.len() <= MAX_TICKS).then_some(values)
 }
 
+/// True if each value is about twice the one before or more: a linear axis would press the first ones together.
+fn is_geometric(values: &[f64]) -> bool {
+    const MIN_RATIO: f64 = 1.8;
+    values.len() >= 3 && values[0] > 0.0 && values.windows(2).all(|pair| pair[1] >= MIN_RATIO * pair[0])
+}
+
+/// Formats a value of the x axis. Lengths in tokens have binary thousands: "16K".
+pub(crate) fn tick_text(value: f64, title: &str) -> String {
+    const BINARY: f64 = 1024.0;
+    let is_binary = title.ends_with("tokens") && value >= BINARY && (value / BINARY).fract() == 0.0;
+    if is_binary { format!("{}K", format::length(value / BINARY)) } else { format::length(value) }
+}
+
+/// Sets marked values as ticks, and a logarithmic axis if they are geometric.
+fn marked_axis(axis: Axis, values: Vec<f64>, title: &str) -> Axis {
+    let texts = values.iter().map(|value| tick_text(*value, title)).collect();
+    let axis = if is_geometric(&values) { axis.type_(AxisType::Log) } else { axis };
+    axis.tick_mode(TickMode::Array).tick_values(values).tick_text(texts).hover_format(",")
+}
+
 /// Returns the plot as JSON.
 fn plot(curves: &[Curve], over: &str, up: &str, colours: &Colours) -> String {
     let mut plot = Plot::new();
-    let value = if up.is_empty() { "%{y:.4~g} s" } else { "%{y:.4~g}" };
+    let value = if up.is_empty() { "%{y:,.4~r} s" } else { "%{y:,.4~r}" };
     for curve in curves {
         let (x, y): (Vec<f64>, Vec<f64>) = curve.points.iter().copied().unzip();
         let line = Line::new().width(if curve.form == Form::Level { 1.2 } else { 1.8 }).color(curve.colour());
@@ -186,10 +209,10 @@ fn plot(curves: &[Curve], over: &str, up: &str, colours: &Colours) -> String {
     let (lower, upper) = extent(curves);
     let x_axis = colours.axis().show_grid(false).n_ticks(8).title(Title::with_text(over).font(colours.font()));
     let x_axis = match marked_values(curves) {
-        Some(values) => x_axis.tick_values(values),
+        Some(values) => marked_axis(x_axis, values, over),
         None => x_axis,
     };
-    let y_axis = colours.axis().range(AxisRange::new(lower, upper)).n_ticks(6).show_line(false);
+    let y_axis = colours.axis().range(AxisRange::new(lower, upper)).n_ticks(6).tick_format(NUMBERS).show_line(false);
     let y_axis =
         if up.is_empty() { y_axis.tick_suffix(" s") } else { y_axis.title(Title::with_text(up).font(colours.font())) };
     plot.set_layout(
@@ -224,10 +247,20 @@ mod tests {
     }
 
     #[test]
+    fn doubling_values_have_a_logarithmic_axis() {
+        assert!(is_geometric(&[8192.0, 16384.0, 32768.0]));
+        assert!(!is_geometric(&[1.0, 2.0, 3.0]) && !is_geometric(&[1.0, 2.0]) && !is_geometric(&[0.0, 1.0, 2.0]));
+        assert_eq!(tick_text(16_384.0, "context length, tokens"), "16K");
+        assert_eq!((tick_text(4_096.0, "nodes"), tick_text(0.5, "rate")), ("4,096".to_owned(), "0.500".to_owned()));
+    }
+
+    #[test]
     fn few_marked_values_are_the_ticks() {
         let marked = |points: &[(f64, f64)]| Curve { form: Form::Marked, ..curve(points) };
         let curves = [marked(&[(1.0, 5.0), (4.0, 6.0)]), marked(&[(2.0, 5.0), (4.0, 7.0)])];
         assert_eq!(marked_values(&curves), Some(vec![1.0, 2.0, 4.0]));
+        let rings = Curve { form: Form::Rings, ..curve(&[(2.0, 5.0)]) };
+        assert_eq!(marked_values(&[curves.to_vec(), vec![rings]].concat()), Some(vec![1.0, 2.0, 4.0]));
         assert_eq!(marked_values(&[curve(&[(1.0, 5.0)])]), None, "steps are at any value");
         let many: Vec<(f64, f64)> = (0..9).map(|x| (f64::from(x), 1.0)).collect();
         assert_eq!(marked_values(&[marked(&many)]), None);

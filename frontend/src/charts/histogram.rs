@@ -3,7 +3,7 @@
 use api::planner::outcome::HistogramColumns;
 use leptos::prelude::*;
 use plotly::common::{DashType, Line, Marker, TickMode};
-use plotly::layout::{Axis, Margin, Shape, ShapeLayer, ShapeLine, ShapeType};
+use plotly::layout::{Axis, AxisRange, Margin, Shape, ShapeLayer, ShapeLine, ShapeType};
 use plotly::{Bar, Plot};
 
 use super::bins::{Scale, bars, decades};
@@ -15,6 +15,8 @@ use crate::gantt::observers::theme_version;
 
 /// Width per axis label, in px.
 const PX_PER_LABEL: f64 = 45.0;
+/// Maximum number of labels of a linear axis.
+const MAX_LABELS: usize = 10;
 
 /// Histogram with mean, median and 99th percentile.
 #[component]
@@ -54,7 +56,7 @@ pub(crate) fn Histogram(
         <figure class="histogram" data-testid="histogram">
             <Figure plot=plot label=Signal::derive(label) class="chart-histogram" width=width />
             <figcaption>
-                <span>{unit}</span>
+                <span>"samples by "{unit}</span>
                 {move || {
                     statistics().map(|values| {
                         values
@@ -80,13 +82,15 @@ fn plot(data: &HistogramColumns, unit: &str, labels: usize, colours: &Colours) -
             Marker::new().color(colour(&colours.accent)).line(Line::new().width(0.6).color(colour(&colours.panel))),
         );
 
-    let mut x_axis: Axis = colours.axis().show_grid(false).tick_angle(0.0).n_ticks(labels.max(2));
+    let mut x_axis: Axis = colours.axis().show_grid(false).tick_angle(0.0).n_ticks(labels.clamp(2, MAX_LABELS));
     if let (Scale::Logarithmic, Some(&first), Some(&last)) = (scale, data.edges.first(), data.edges.last()) {
         let (values, texts) = decades(first, last, labels).into_iter().unzip();
         x_axis = x_axis.tick_mode(TickMode::Array).tick_values(values).tick_text(texts);
     } else if let Some(values) = whole_marks(&data.edges, labels) {
         let texts = values.iter().map(|&value| grouped(value as u64)).collect();
         x_axis = x_axis.tick_mode(TickMode::Array).tick_values(values).tick_text(texts);
+    } else if let Some((first, last)) = without_tail(data) {
+        x_axis = x_axis.range(AxisRange::new(first, last));
     }
     let y_axis = colours.axis().n_ticks(3).show_line(false);
     let marks = [(data.mean, DashType::Dash), (data.median, DashType::Solid), (data.p99, DashType::Dot)];
@@ -119,6 +123,15 @@ fn plot(data: &HistogramColumns, unit: &str, labels: usize, colours: &Colours) -
     with_widths(&plot.to_json(), &widths)
 }
 
+/// Ends of a linear axis without the longest samples, if these would press the others into a small part of it. The maximum is
+/// in the caption.
+fn without_tail(data: &HistogramColumns) -> Option<(f64, f64)> {
+    const MAX_RATIO: f64 = 2.5;
+    let first = *data.edges.first()?;
+    (data.p99 > first && data.max - first > MAX_RATIO * (data.p99 - first))
+        .then(|| (first, first + 1.3 * (data.p99 - first)))
+}
+
 /// Label values of a short linear axis. Lengths are whole numbers, which automatic labels are not. `None` for a longer
 /// axis.
 fn whole_marks(edges: &[f64], labels: usize) -> Option<Vec<f64>> {
@@ -144,6 +157,21 @@ fn with_widths(plot: &str, widths: &[f64]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_long_tail_is_beyond_the_axis() {
+        let data = |p99: f64, max: f64| HistogramColumns {
+            edges: vec![0.0, max],
+            counts: vec![1],
+            mean: 0.0,
+            median: 0.0,
+            p99,
+            max,
+        };
+        assert_eq!(without_tail(&data(10_000.0, 42_000.0)), Some((0.0, 13_000.0)));
+        assert_eq!(without_tail(&data(10_000.0, 20_000.0)), None);
+        assert_eq!(without_tail(&data(0.0, 9.0)), None);
+    }
 
     #[test]
     fn a_short_axis_has_whole_numbers() {

@@ -1,12 +1,14 @@
-//! Measurements and a fitted curve on two logarithmic axes, with the relative error per size below.
+//! Measurements and a fitted curve by size, with the relative error per size below.
+
+mod axis;
 
 use api::profile::FittedPoint;
 use leptos::prelude::*;
-use plotly::common::{HoverInfo, Line, Marker, MarkerSymbol, Mode, TickMode, Title};
+use plotly::common::{HoverInfo, Line, Marker, MarkerSymbol, Mode};
 use plotly::layout::{AxisRange, HoverMode, Margin};
 use plotly::{Plot, Scatter};
 
-use super::bins::decades;
+use self::axis::{FitAxis, size_text};
 use super::figure::Figure;
 use super::{Colours, colour, configuration};
 use crate::format;
@@ -45,7 +47,7 @@ pub(crate) fn FitChart(
                 .then(|| over.with_value(|over| error_json(&points, over, width.get(), &Colours::read())))
         })
     });
-    let fit_label = format!("Measured and fitted times of {name} by size, logarithmic");
+    let fit_label = format!("Measured and fitted times of {name} by size");
     let error_label = format!("Error of the fit of {name} by size, in per cent of the measured time");
     view! {
         <div class="fit-charts" data-testid="fit" data-points=move || points.with(Vec::len)>
@@ -75,33 +77,27 @@ fn drawable(points: &[FittedPoint]) -> Vec<FittedPoint> {
     points
 }
 
-/// Minimum and maximum with a margin.
-fn extent(values: impl Iterator<Item = f64> + Clone) -> (f64, f64) {
-    (values.clone().fold(f64::INFINITY, f64::min) / 1.3, values.fold(0.0, f64::max) * 1.3)
-}
-
 fn hover(point: &FittedPoint, over: &str) -> String {
     let error = format::signed_percent(point.fitted_s / point.measured_s - 1.0);
     let (measured, fitted) = (format::seconds(point.measured_s), format::seconds(point.fitted_s));
-    format!("{} {over}<br>measured {measured}<br>fitted {fitted}, {error}", format::large(point.size))
+    format!("{}<br>measured {measured}<br>fitted {fitted}, {error}", size_text(point.size, over))
 }
 
-fn size_axis(points: &[FittedPoint], over: &str, width_px: f64, colours: &Colours) -> plotly::layout::Axis {
-    let (from, to) = extent(points.iter().map(|point| point.size));
-    let (values, _): (Vec<f64>, Vec<String>) =
-        decades(from, to, ((width_px / 70.0) as usize).clamp(3, 9)).into_iter().unzip();
-    let texts = values.iter().map(|value| format::large(10_f64.powf(*value))).collect();
-    let axis = colours.axis().range(AxisRange::new(from.log10(), to.log10())).tick_mode(TickMode::Array);
-    axis.tick_values(values).tick_text(texts).tick_angle(0.0).title(Title::with_text(over).font(colours.font()))
+/// Ticks of the size axis for a chart width.
+fn size_ticks(width_px: f64) -> usize {
+    ((width_px / 70.0) as usize).clamp(3, 9)
 }
 
 fn fit_json(points: &[FittedPoint], over: &str, width_px: f64, colours: &Colours) -> String {
     let mut plot = Plot::new();
-    let sizes = || points.iter().map(|point| point.size.log10()).collect::<Vec<_>>();
+    let size_axis = FitAxis::of_sizes(points, over);
+    let time_axis = FitAxis::of_times(points);
+    let sizes = || points.iter().map(|point| size_axis.position(point.size)).collect::<Vec<_>>();
+    let times = |time: fn(&FittedPoint) -> f64| points.iter().map(|point| time_axis.position(time(point))).collect();
     let texts = || points.iter().map(|point| hover(point, over)).collect::<Vec<_>>();
     let many = points.len() > 200;
     plot.add_trace(
-        Scatter::new(sizes(), points.iter().map(|point| point.measured_s.log10()).collect())
+        Scatter::new(sizes(), times(|point| point.measured_s))
             .mode(Mode::Markers)
             .hover_text_array(texts())
             .hover_info(HoverInfo::Text)
@@ -115,22 +111,17 @@ fn fit_json(points: &[FittedPoint], over: &str, width_px: f64, colours: &Colours
             ),
     );
     plot.add_trace(
-        Scatter::new(sizes(), points.iter().map(|point| point.fitted_s.log10()).collect())
-            .mode(Mode::Markers)
-            .hover_info(HoverInfo::Skip)
-            .marker(
-                Marker::new()
-                    .symbol(MarkerSymbol::XThin)
-                    .size(if many { 4 } else { 6 })
-                    .line(Line::new().width(1.2).color(colour(&colours.slower)))
-                    .color(colour(&colours.slower)),
-            ),
+        Scatter::new(sizes(), times(|point| point.fitted_s)).mode(Mode::Markers).hover_info(HoverInfo::Skip).marker(
+            Marker::new()
+                .symbol(MarkerSymbol::XThin)
+                .size(if many { 4 } else { 6 })
+                .line(Line::new().width(1.2).color(colour(&colours.slower)))
+                .color(colour(&colours.slower)),
+        ),
     );
-    let (from, to) = extent(points.iter().flat_map(|point| [point.measured_s, point.fitted_s]));
-    let (values, _): (Vec<f64>, Vec<String>) = decades(from, to, 7).into_iter().unzip();
-    let texts = values.iter().map(|value| format::seconds(10_f64.powf(*value))).collect();
-    let y_axis = colours.axis().range(AxisRange::new(from.log10(), to.log10())).tick_mode(TickMode::Array);
-    finish(plot, size_axis(points, over, width_px, colours), y_axis.tick_values(values).tick_text(texts), colours)
+    let x_axis = size_axis.drawn(size_ticks(width_px), |size| axis::size_tick(size, over), colours);
+    let x_axis = x_axis.title(plotly::common::Title::with_text(axis::size_title(over)).font(colours.font()));
+    finish(plot, x_axis, time_axis.drawn(7, format::seconds, colours), colours)
 }
 
 fn error_json(points: &[FittedPoint], over: &str, width_px: f64, colours: &Colours) -> String {
@@ -138,8 +129,9 @@ fn error_json(points: &[FittedPoint], over: &str, width_px: f64, colours: &Colou
     let errors: Vec<f64> = points.iter().map(|point| 100.0 * (point.fitted_s / point.measured_s - 1.0)).collect();
     let max_error = errors.iter().fold(5.0_f64, |maximum, error| maximum.max(error.abs())) * 1.1;
     let many = points.len() > 200;
+    let size_axis = FitAxis::of_sizes(points, over);
     plot.add_trace(
-        Scatter::new(points.iter().map(|point| point.size.log10()).collect(), errors)
+        Scatter::new(points.iter().map(|point| size_axis.position(point.size)).collect(), errors)
             .mode(Mode::Markers)
             .hover_text_array(points.iter().map(|point| hover(point, over)).collect())
             .hover_info(HoverInfo::Text)
@@ -156,7 +148,9 @@ fn error_json(points: &[FittedPoint], over: &str, width_px: f64, colours: &Colou
         .tick_suffix("\u{202f}%")
         .zero_line(true)
         .zero_line_color(colour(&colours.ink));
-    finish(plot, size_axis(points, over, width_px, colours), y_axis, colours)
+    let x_axis = size_axis.drawn(size_ticks(width_px), |size| axis::size_tick(size, over), colours);
+    let x_axis = x_axis.title(plotly::common::Title::with_text(axis::size_title(over)).font(colours.font()));
+    finish(plot, x_axis, y_axis, colours)
 }
 
 fn finish(mut plot: Plot, x_axis: plotly::layout::Axis, y_axis: plotly::layout::Axis, colours: &Colours) -> String {
@@ -189,7 +183,7 @@ mod tests {
 
     #[test]
     fn the_pointer_names_size_times_and_error() {
-        let text = hover(&point(2e9, 0.01, 0.008), "operations").replace('\u{202f}', " ");
-        assert_eq!(text, "2.00 B operations<br>measured 10.0 ms<br>fitted 8.00 ms, −20.0 %");
+        let text = hover(&point(2e9, 0.01, 0.008), "floating-point operations").replace('\u{202f}', " ");
+        assert_eq!(text, "2.00 GFLOP<br>measured 10.0 ms<br>fitted 8.00 ms, −20.0 %");
     }
 }

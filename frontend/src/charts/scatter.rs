@@ -7,7 +7,7 @@ use plotly::{Plot, Scatter};
 
 use super::figure::Figure;
 use super::point_names::{Area, shifts};
-use super::{Colours, colour, configuration};
+use super::{Colours, NUMBERS, colour, configuration};
 use crate::gantt::Theme;
 use crate::gantt::observers::{theme, theme_version};
 
@@ -169,8 +169,8 @@ fn plot(
     plot.set_layout(
         colours
             .layout(Margin::new().left(LEFT).right(RIGHT).top(TOP).bottom(BOTTOM))
-            .x_axis(colours.axis().title(title(axes.0)))
-            .y_axis(colours.axis().title(title(axes.1)))
+            .x_axis(colours.axis().tick_format(NUMBERS).title(title(axes.0)))
+            .y_axis(colours.axis().tick_format(NUMBERS).title(title(axes.1)))
             .annotations(names(clouds, width_px, colours))
             .show_legend(false)
             .hover_mode(HoverMode::Closest),

@@ -15,9 +15,17 @@ use crate::gantt::observers::{theme, theme_version};
 
 /// Lines up to this point count show a marker at each point.
 const MARKED: usize = 60;
-/// Values above this multiple of the typical maximum are drawn at the top edge, so that the other
+/// Values above this multiple of the usual maximum are drawn at the top edge, so that the other
 /// values stay readable.
-const BEYOND: f64 = 3.0;
+const BEYOND: f64 = 1.5;
+/// Smallest number of values with a usual maximum.
+const MIN_VALUES: usize = 8;
+
+/// Maximum of sorted values without the largest 5 %, at least without the largest one: a warm-up step is not usual.
+fn usual_maximum(sorted: &[f64]) -> Option<f64> {
+    let left_out = (sorted.len() / 20).max(1);
+    (sorted.len() >= MIN_VALUES).then(|| sorted[sorted.len() - 1 - left_out])
+}
 
 /// Colours for the light and the dark theme, "#rrggbb".
 pub(crate) type Shade = (&'static str, &'static str);
@@ -66,7 +74,8 @@ pub(crate) struct StepPlot {
 impl StepPlot {
     /// Number of drawn points.
     pub(crate) fn count(&self) -> usize {
-        self.tracks.iter().map(|track| track.points.len()).sum::<usize>() + self.exceptional_points.len()
+        let finite = |track: &Measured| track.points.iter().filter(|point| point.1.is_finite()).count();
+        self.tracks.iter().map(finite).sum::<usize>() + self.exceptional_points.len()
     }
 
     /// First and last step. For a single step, the range is one step wider.
@@ -103,9 +112,11 @@ impl StepPlot {
         let predicted = || self.levels.iter().flat_map(|level| [level.value, level.band.0, level.band.1]);
         let mut lower = measured.first().copied().unwrap_or(f64::INFINITY);
         let mut upper = measured.last().copied().unwrap_or(f64::NEG_INFINITY);
-        if self.is_clipped && measured.len() >= 20 {
-            let usual = measured[measured.len() * 19 / 20];
-            if upper > BEYOND * usual {
+        if self.is_clipped {
+            // Each track has a usual maximum: a second run can be slower.
+            let usual =
+                self.tracks.iter().map(|track| usual_or_maximum(&track.points)).fold(f64::NEG_INFINITY, f64::max);
+            if usual.is_finite() && upper > BEYOND * usual {
                 upper = 1.3 * usual;
             }
         }
@@ -127,6 +138,13 @@ impl StepPlot {
         let margin = (0.06 * (upper - lower)).max(0.002 * upper.abs()).max(f64::MIN_POSITIVE);
         (lower - margin, upper + margin)
     }
+}
+
+/// Usual maximum of a track; the maximum if it has few values.
+fn usual_or_maximum(points: &[(f64, f64)]) -> f64 {
+    let mut values: Vec<f64> = points.iter().map(|point| point.1).filter(|value| value.is_finite()).collect();
+    values.sort_by(f64::total_cmp);
+    usual_maximum(&values).or(values.last().copied()).unwrap_or(f64::NEG_INFINITY)
 }
 
 fn shade(shade: Shade) -> &'static str {
@@ -242,6 +260,22 @@ fn beyond(plot: &StepPlot, top: f64) -> Vec<(f64, f64)> {
     measured.chain(exceptional_points).filter(|(_, value)| *value > top).collect()
 }
 
+/// Points between two gaps. A line without markers does not show them.
+fn isolated(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    let is_gap = |index: Option<usize>| index.and_then(|index| points.get(index)).is_none_or(|point| point.1.is_nan());
+    let is_isolated = |index: usize| is_gap(index.checked_sub(1)) && is_gap(Some(index + 1));
+    let isolated = points.iter().enumerate().filter(|(index, point)| point.1.is_finite() && is_isolated(*index));
+    isolated.map(|(_, point)| *point).collect()
+}
+
+fn add_isolated(plot: &mut Plot, tracks: &[Measured]) {
+    for track in tracks.iter().filter(|track| track.points.len() > MARKED) {
+        let (x, y): (Vec<f64>, Vec<f64>) = isolated(&track.points).into_iter().unzip();
+        let marker = Marker::new().size(4).color(colour(shade(track.shade)));
+        plot.add_trace(Scatter::new(x, y).mode(Mode::Markers).marker(marker).hover_info(HoverInfo::Skip));
+    }
+}
+
 /// Returns the plot as JSON.
 fn json(step_plot: &StepPlot, colours: &Colours) -> String {
     let mut plot = Plot::new();
@@ -284,6 +318,7 @@ fn json(step_plot: &StepPlot, colours: &Colours) -> String {
                 .hover_template(format!("{name}<extra></extra>")),
         );
     }
+    add_isolated(&mut plot, &step_plot.tracks);
     for level in &step_plot.levels {
         plot.add_trace(
             Scatter::new(vec![first, last], vec![level.value, level.value])
@@ -368,6 +403,15 @@ mod tests {
     }
 
     #[test]
+    fn a_point_between_gaps_is_marked() {
+        let gap = |step: f64| (step, f64::NAN);
+        let points = [(1.0, 5.0), gap(1.0), (3.0, 6.0), gap(3.0), (5.0, 7.0), (6.0, 8.0)];
+        assert_eq!(isolated(&points), [(1.0, 5.0), (3.0, 6.0)]);
+        let track = Measured { name: "measured".into(), shade: BLUE, points: points.to_vec() };
+        assert_eq!(StepPlot { tracks: vec![track], ..StepPlot::default() }.count(), 4, "gaps are no points");
+    }
+
+    #[test]
     fn a_value_far_above_the_rest_is_named_at_the_edge() {
         let mut values = vec![1.0; 50];
         values[3] = 90.0;
@@ -378,6 +422,26 @@ mod tests {
         assert!(legend(&plot).contains(&Entry::Edge("1 beyond the scale".into())));
         let unclipped = StepPlot { is_clipped: false, ..plot };
         assert!(unclipped.values().1 > 90.0, "a loss keeps its beginning");
+    }
+
+    /// A warm-up of 35 s and of 5.8 s before steps of 15 s and of 2.7 s.
+    #[test]
+    fn a_warm_up_of_any_run_is_at_the_edge() {
+        let warm = |first: f64, usual: f64, count: usize| {
+            track(std::iter::once(first).chain(std::iter::repeat_n(usual, count)))
+        };
+        let plot = StepPlot {
+            tracks: vec![warm(35.0, 15.0, 40), warm(20.0, 15.2, 30)],
+            is_clipped: true,
+            ..StepPlot::default()
+        };
+        let (_, top) = plot.values();
+        assert!(top > 15.2 && top < 21.0, "{top}");
+        let few = StepPlot { tracks: vec![warm(5.8, 2.7, 8)], is_clipped: true, ..StepPlot::default() };
+        assert!(few.values().1 < 4.0, "{}", few.values().1);
+        let slower =
+            StepPlot { tracks: vec![track([1.0; 30]), track([4.0; 30])], is_clipped: true, ..StepPlot::default() };
+        assert!(slower.values().1 > 4.0, "a slower run is not an exception");
     }
 
     #[test]

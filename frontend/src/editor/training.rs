@@ -276,7 +276,7 @@ const FP8_RECIPES: [(&str, &str); 6] = [
     ("mxfp8", "MXFP8, by 32 values"),
 ];
 
-const ADVANCED: [&str; 29] = [
+const ADVANCED: [&str; 30] = [
     "/training/recompute_modules",
     "/training/expert_tensor_parallel",
     "/training/expert_overlap",

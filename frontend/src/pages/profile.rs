@@ -15,7 +15,7 @@ use crate::form::restore_text;
 use crate::format;
 use crate::listing::parse_tags;
 use crate::notice::ErrorNotice;
-use crate::profiles::{EffectSummary, Factors, changes, parameter_name, residual_text, source_text};
+use crate::profiles::{ChangeTable, EffectSummary, Factors, changes, parameter_name, residual_text, source_text};
 use crate::recent::{self, Opened};
 use crate::resource_page::{Kind, ResourcePage};
 use crate::runs::size;
@@ -60,8 +60,12 @@ fn Detail(profile: Profile) -> impl IntoView {
             view! { <span>"from a "<a href=path::run_page(run)>"run"</a>" compared with "<a href=path::share(&short)>"its scenario"</a></span> }.into_any()
         }
     };
+    let residual_name = match &summary.source {
+        ProfileSource::Run { .. } => residual_name("step"),
+        ProfileSource::Files { .. } => residual_name(""),
+    };
     let residual =
-        summary.residual.map(|residual| format!(", mean residual {}", residual_text(residual))).unwrap_or_default();
+        summary.residual.map(|residual| format!(", {residual_name} {}", residual_text(residual))).unwrap_or_default();
     let facts = format!(
         "{}{residual}, {}, stored {} UTC",
         measurements_text(summary.measurements, &parts),
@@ -72,8 +76,18 @@ fn Detail(profile: Profile) -> impl IntoView {
         ProfileEffect::Cluster { cluster } => Some((**cluster).clone()),
         ProfileEffect::Overrides { .. } => None,
     };
+    let (silent, parts): (Vec<FittedPart>, Vec<FittedPart>) =
+        parts.into_iter().partition(|part| !part.fitted && part.samples == 0);
+    let silent: Vec<String> = silent.into_iter().map(|part| part.name).collect();
+    let silent = (!silent.is_empty())
+        .then(|| view! { <p class="muted">{format!("No timings, so nothing changes: {}.", silent.join(", "))}</p> });
     let parts = parts.into_iter().map(|part| view! { <Part part=part /> }).collect_view();
-    let report = report.into_iter().map(|line| view! { <li>{line_text(&line)}</li> }).collect_view();
+    let (parameters, report): (Vec<String>, Vec<String>) = report.into_iter().partition(|line| is_parameter_line(line));
+    let lines = |lines: Vec<String>| lines.into_iter().map(|line| view! { <li>{line_text(&line)}</li> }).collect_view();
+    let report = lines(report);
+    let parameters = (!parameters.is_empty()).then(|| {
+        view! { <details class="advanced"><summary>"Changed parameters"</summary><ul class="notes">{lines(parameters)}</ul></details> }
+    });
     view! {
         <div class="title-row">
             <h1>
@@ -103,6 +117,8 @@ fn Detail(profile: Profile) -> impl IntoView {
         <section class="card">
             <header class="card-title"><h2>"What was read"</h2></header>
             <ul class="notes" data-testid="profile-lines">{report}</ul>
+            {parameters}
+            {silent}
         </section>
     }
 }
@@ -167,15 +183,7 @@ fn UseIt(profile: String, cluster: Option<Cluster>) -> impl IntoView {
     let difference = move || {
         let before = before.get()?;
         let changes = fitted.with_value(|after| after.as_ref().map(|after| changes(&before, after)))?;
-        let rows = changes.into_iter().map(|(name, old, new)| view! { <tr><th scope="row">{name}</th><td class="number">{old}</td><td class="number">{new}</td></tr> });
-        Some(view! {
-            <div class="table-scroll" role="region" aria-label="Figures that change" tabindex="0">
-                <table class="list narrow" data-testid="profile-changes">
-                    <thead><tr><th scope="col">"Figure that changes"</th><th scope="col" class="number">"now"</th><th scope="col" class="number">"with the profile"</th></tr></thead>
-                    <tbody>{rows.collect_view()}</tbody>
-                </table>
-            </div>
-        })
+        Some(view! { <div data-testid="profile-changes"><ChangeTable changes=changes now="now" /></div> })
     };
     let options = move || {
         let option =
@@ -240,7 +248,10 @@ fn change_words(line: &str) -> String {
         text.contains('.')
             && text.chars().all(|sign| sign.is_ascii_lowercase() || sign.is_ascii_digit() || "._".contains(sign))
     };
-    let Some((path, values)) = line.split_once(": ").filter(|(path, _)| is_path(path)) else { return arrows(line) };
+    // A file name such as "network_h100.csv" looks like a path, but no value of it changes.
+    let is_change = |(path, values): &(&str, &str)| is_path(path) && values.contains(" -> ");
+    let Some((path, values)) = line.split_once(": ").filter(is_change) else { return arrows(line) };
+    let values = &three_digit_values(values);
     // The name is that of the other tables of the page.
     if let Some((name, unit)) = parameter_name(path) {
         return format!("{name}: {} {unit}", arrows(values)).trim_end().to_owned();
@@ -249,6 +260,42 @@ fn change_words(line: &str) -> String {
     let (path, unit) = unit.unwrap_or((path, ""));
     let words = format::capitalised(&path.replace('.', ", ").replace('_', " "));
     format!("{words}: {} {unit}", arrows(values)).trim_end().to_owned()
+}
+
+/// Formats the numbers of a change with three digits.
+fn three_digit_values(values: &str) -> String {
+    let word = |word: &str| word.parse::<f64>().map_or_else(|_| word.to_owned(), format::three_digits);
+    values.split(' ').map(word).collect::<Vec<_>>().join(" ")
+}
+
+/// True for a line of the report that states the change of one parameter.
+fn is_parameter_line(line: &str) -> bool {
+    line.trim_start().split_once(": ").is_some_and(|(path, values)| !path.contains(' ') && values.contains(" -> "))
+}
+
+/// Replaces names of parameters by words: "device.curves.matmul.tile_small" becomes "tile small".
+fn parameter_words(text: &str) -> String {
+    let word = |word: &str| {
+        let name = word.trim_end_matches([',', ';', '.', ':']);
+        let end = &word[name.len()..];
+        let is_parameter = ["device.", "intra_node.", "inter_node."].iter().any(|start| name.starts_with(start));
+        if !is_parameter {
+            return word.to_owned();
+        }
+        let last = || name.rsplit('.').next().unwrap_or(name).replace('_', " ");
+        let words = parameter_name(name).map_or_else(last, |(name, _)| name.to_lowercase());
+        format!("{words}{end}")
+    };
+    text.split(' ').map(word).collect::<Vec<_>>().join(" ")
+}
+
+/// Splits the detail of a part into the result of the fit and its parameters.
+fn split_detail(detail: &str) -> (Vec<String>, Vec<String>) {
+    let is_parameters =
+        |clause: &&str| ["fitted: ", "unchanged", "warning: "].iter().any(|start| clause.starts_with(start));
+    let (parameters, result): (Vec<&str>, Vec<&str>) = detail.split("; ").partition(is_parameters);
+    let result = result.iter().map(|clause| line_text(&clause.replace("residual mean", "mean error"))).collect();
+    (result, parameters.iter().map(|clause| format::sentence(&parameter_words(clause))).collect())
 }
 
 /// Formats a line of the report: names of fields as words, and thousands separators.
@@ -263,24 +310,35 @@ fn arrows(line: &str) -> String {
     line.replace("->", "→")
 }
 
+/// Names the residual of a part. That of a run is the scatter of its steps around the fitted step.
+fn residual_name(size_name: &str) -> &'static str {
+    if size_name == "step" { "scatter of the steps" } else { "mean error" }
+}
+
 #[component]
 fn Part(part: FittedPart) -> impl IntoView {
     let FittedPart { name, fitted, detail, residual, size_name, points, samples: _ } = part;
     let fit_status = match (fitted, residual) {
         (false, _) => "not fitted".to_owned(),
         (true, None) => "fitted".to_owned(),
-        (true, Some(residual)) => format!("mean residual {}", residual_text(residual)),
+        (true, Some(residual)) => format!("{} {}", residual_name(&size_name), residual_text(residual)),
     };
     // The title already contains the name.
     let detail = detail.strip_prefix(&format!("{name}: ")).unwrap_or(&detail);
-    let detail = detail.split("; ").map(line_text).collect::<Vec<_>>().join("; ");
+    let (result, parameters) = split_detail(detail);
+    let result = format::sentence(&result.join("; "));
+    let parameters = (!parameters.is_empty()).then(|| {
+        let lines = parameters.into_iter().map(|line| view! { <li>{line}</li> }).collect_view();
+        view! { <details class="advanced"><summary>"Parameters of the fit"</summary><ul class="notes">{lines}</ul></details> }
+    });
     let chart = (!points.is_empty())
         .then(|| view! { <FitChart points=Signal::stored(points) size_name=size_name name=name.clone() /> });
     view! {
         <section class="card" data-testid="fitted-part">
             <header class="card-title"><h2>{name}</h2><span class="muted">{fit_status}</span></header>
-            <p>{detail}</p>
+            <p>{result}</p>
             {chart}
+            {parameters}
         </section>
     }
 }
@@ -309,22 +367,34 @@ mod tests {
     #[test]
     fn changed_fields_have_words_and_units() {
         for (line, words) in [
-            ("intra_node.curve.per_rank_us: 0.3820 -> 0.3819", "Intra node, curve, per rank: 0.3820 → 0.3819 µs"),
-            ("intra_node.efficiency: 0.7967 -> 0.5123", "Largest share of it inside a node: 0.7967 → 0.5123"),
+            ("intra_node.curve.per_rank_us: 0.3820 -> 0.3819", "Intra node, curve, per rank: 0.382 → 0.382 µs"),
+            ("intra_node.efficiency: 0.7967 -> 0.5123", "Bandwidth share reached inside a node: 0.797 → 0.512"),
+            (
+                "network_h100_dgx__all_reduce.csv: Vidur profile; a line",
+                "network_h100_dgx__all_reduce.csv: Vidur profile; a line",
+            ),
             ("cluster H100 -> H100, fitted", "cluster H100 → H100, fitted"),
             ("3 earlier times for the same layers are replaced", "3 earlier times for the same layers are replaced"),
         ] {
             assert_eq!(change_words(line), words);
         }
         for (line, words) in [
-            (
-                "device.matmul_efficiency: 0.8062 -> 0.7599",
-                "Largest share of the peak in matrix products: 0.8062 → 0.7599",
-            ),
-            ("  device.launch_us: 6.353 -> 6.520", "  Launch of a kernel: 6.353 → 6.520 µs"),
+            ("device.matmul_efficiency: 0.8062 -> 0.7599", "GEMM rate, share of the peak: 0.806 → 0.760"),
+            ("  device.launch_us: 6.353 -> 6.520", "  Launch of a kernel: 6.35 → 6.52 µs"),
             ("others: not fitted, 6264 timings", "others: not fitted, 6,264 timings"),
         ] {
             assert_eq!(line_text(line), words);
         }
+    }
+
+    #[test]
+    fn parameters_are_separate_from_the_result_of_the_fit() {
+        let detail = "fitted to 36 timings; residual mean 8.6 % -> 8.4 %; fitted: device.launch_us, \
+                      device.curves.matmul.tile_small; warning: device.curves.matmul.fill ended at 0";
+        let (result, parameters) = split_detail(detail);
+        assert_eq!(result, ["fitted to 36 timings", "mean error 8.6 % → 8.4 %"]);
+        assert_eq!(parameters, ["Fitted: launch of a kernel, tile small.", "Warning: fill ended at 0."]);
+        assert!(is_parameter_line("  device.launch_us: 6.353 -> 6.520"));
+        assert!(!is_parameter_line("cluster H100 -> H100, fitted") && !is_parameter_line("a.csv: Vidur profile"));
     }
 }

@@ -3,6 +3,7 @@
 mod calibration;
 mod charts;
 mod figures;
+mod headline;
 mod log;
 mod other_job;
 mod other_runs;
@@ -74,6 +75,7 @@ fn Run(id: String, view: RunView) -> impl IntoView {
         {loading}
         <Show when=move || has_content.get()>
             <title::RunTitle />
+            <headline::Headline />
             <plan_comparison::PlanComparison />
             <charts::Charts />
             <figures::MetricsCard />

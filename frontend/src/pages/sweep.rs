@@ -2,6 +2,7 @@
 
 mod front;
 mod map;
+mod subject;
 mod table;
 mod view;
 
@@ -24,6 +25,7 @@ use crate::resource_page::{Kind, ResourcePage};
 use crate::sweeps::{Progress, curves, follow, page, reasons};
 use front::FrontCard;
 use map::{HeatMap, Pick};
+use subject::Subject;
 use table::PointTable;
 use view::SweepView;
 
@@ -117,6 +119,7 @@ fn Detail(sweep: StoredSweep) -> impl IntoView {
     let created = sweep.with_untracked(|sweep| format::moment(&sweep.created_at));
     view! {
         <TitleRow sweep=sweep last_error=last_error />
+        <Subject sweep=sweep.get_untracked() last_error=last_error />
         <p class="muted">"Stored "{created}" UTC"</p>
         <Progress sweep=sweep.into() is_silent=is_silent is_switching=is_switching on_switch=switch />
         <div class="toasts" role="status">

@@ -78,7 +78,7 @@ pub(crate) fn TracesPage() -> impl IntoView {
             <p class="lead">
                 "Profiler traces by thread and stream. If the names identify pipeline actions, the trace is compared with the plan. Nothing leaves this server."
             </p>
-            <p><a href=path::TRACE_COMPARISON_PAGE>"Compare two traces, or find the straggler among the ranks of a run"</a></p>
+            <p class="trace-links"><a href=path::TRACE_COMPARISON_PAGE>"Compare two traces, or find the straggler among the ranks of a run"</a></p>
             <TraceUpload on_uploaded=uploaded />
             {move || reports.get().into_iter().map(|uploaded| {
                 let (id, label) = (uploaded.trace.id, format!("Close the report of {}", uploaded.trace.name));

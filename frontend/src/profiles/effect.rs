@@ -6,6 +6,7 @@ use api::profile::ProfileEffect;
 use leptos::prelude::*;
 use serde_json::Value;
 
+use crate::catalogue::use_catalogue;
 use crate::format;
 
 #[component]
@@ -15,10 +16,15 @@ pub(crate) fn EffectSummary(effect: ProfileEffect) -> impl IntoView {
             let lines = cluster_parameters(&cluster)
                 .into_iter()
                 .map(|(name, value)| view! { <div><dt>{name}</dt><dd>{value}</dd></div> });
+            let lines = lines.collect_view();
             view! {
                 <div data-testid="effect">
-                    <p>"A scenario that uses it takes device and links from it, as they were fitted to measurements; its own size stays."</p>
-                    <dl class="fitted">{lines.collect_view()}</dl>
+                    <p>"A scenario with this profile has the fitted device and links. Its number of devices does not change."</p>
+                    <AgainstPreset cluster=*cluster />
+                    <details class="advanced">
+                        <summary>"All figures of device and links"</summary>
+                        <dl class="fitted">{lines}</dl>
+                    </details>
                     <p class="hint">"The 80 % intervals keep their width relative to the prediction: it is that of published runs on measured devices. It becomes wider if the fit differs from the timings by more than 20 % on average."</p>
                 </div>
             }
@@ -36,6 +42,40 @@ pub(crate) fn EffectSummary(effect: ProfileEffect) -> impl IntoView {
             }
             .into_any()
         }
+    }
+}
+
+/// Table of the figures that differ from the preset of the same name.
+#[component]
+fn AgainstPreset(cluster: Cluster) -> impl IntoView {
+    let catalogue = use_catalogue();
+    move || {
+        let presets = catalogue.presets.get()?;
+        let preset = presets.clusters.iter().find(|preset| preset.cluster.name == cluster.name)?;
+        let changes = changes(&preset.cluster, &cluster);
+        (!changes.is_empty()).then(|| view! { <ChangeTable changes=changes now="preset" /> })
+    }
+}
+
+/// Table of changed figures.
+#[component]
+pub(crate) fn ChangeTable(
+    /// Name, old value, new value.
+    changes: Vec<(&'static str, String, String)>,
+    /// Title of the column of old values.
+    now: &'static str,
+) -> impl IntoView {
+    let row = |(name, old, new): (&'static str, String, String)| {
+        view! { <tr><th scope="row">{name}</th><td class="number">{old}</td><td class="number">{new}</td></tr> }
+    };
+    let rows = changes.into_iter().map(row).collect_view();
+    view! {
+        <div class="table-scroll" role="region" aria-label="Figures that change" tabindex="0">
+            <table class="list narrow">
+                <thead><tr><th scope="col">"Figure that changes"</th><th scope="col" class="number">{now}</th><th scope="col" class="number">"with the profile"</th></tr></thead>
+                <tbody>{rows}</tbody>
+            </table>
+        </div>
     }
 }
 
@@ -64,25 +104,25 @@ fn override_text(given: &CostOverride) -> String {
 
 /// JSON pointer in the cluster, name and unit.
 const PARAMETERS: [(&str, &str, Form); 20] = [
-    ("/device/peak_tflops", "Peak of matrix products", Form::Unit("TFLOP/s")),
-    ("/device/fp8_tflops", "Peak of fp8 products", Form::Unit("TFLOP/s")),
-    ("/device/matmul_efficiency", "Largest share of the peak in matrix products", Form::Share),
-    ("/device/attention_efficiency", "Share of the peak in attention", Form::Share),
+    ("/device/peak_tflops", "Peak rate of GEMMs", Form::Unit("TFLOP/s")),
+    ("/device/fp8_tflops", "Peak rate of fp8 GEMMs", Form::Unit("TFLOP/s")),
+    ("/device/matmul_efficiency", "GEMM rate, share of the peak", Form::Share),
+    ("/device/attention_efficiency", "Attention rate, share of the peak", Form::Share),
     ("/device/memory_gib", "Memory", Form::Unit("GiB")),
     ("/device/memory_gb_per_s", "Memory bandwidth", Form::Unit("GB/s")),
     ("/device/memory_efficiency", "Share of the memory bandwidth", Form::Share),
     ("/device/multiprocessors", "Multiprocessors", Form::Unit("")),
     ("/device/launch_us", "Launch of a kernel", Form::Unit("µs")),
     ("/device/host_gb_per_s", "Bandwidth to the host", Form::Unit("GB/s")),
-    ("/device/curves", "How rates depend on shapes", Form::Curve),
+    ("/device/curves", "Rate by shape", Form::Curve),
     ("/intra_node/gb_per_s", "Bandwidth inside a node", Form::Unit("GB/s")),
-    ("/intra_node/efficiency", "Largest share of it inside a node", Form::Share),
+    ("/intra_node/efficiency", "Bandwidth share reached inside a node", Form::Share),
     ("/intra_node/latency_us", "Latency inside a node", Form::Unit("µs")),
-    ("/intra_node/curve", "How the rate inside a node depends on the message", Form::Curve),
+    ("/intra_node/curve", "Rate by message size inside a node", Form::Curve),
     ("/inter_node/gb_per_s", "Bandwidth between nodes", Form::Unit("GB/s")),
-    ("/inter_node/efficiency", "Largest share of it between nodes", Form::Share),
+    ("/inter_node/efficiency", "Bandwidth share reached between nodes", Form::Share),
     ("/inter_node/latency_us", "Latency between nodes", Form::Unit("µs")),
-    ("/inter_node/curve", "How the rate between nodes depends on the message", Form::Curve),
+    ("/inter_node/curve", "Rate by message size between nodes", Form::Curve),
     ("/name", "Name", Form::Text),
 ];
 
@@ -137,7 +177,7 @@ pub(crate) fn changes(before: &Cluster, after: &Cluster) -> Vec<(&'static str, S
             let (old, new) =
                 (form.text(before.pointer(parameter_pointer)), form.text(after.pointer(parameter_pointer)));
             // Two different curves may have the same text.
-            let new = if old == new { "another curve".to_owned() } else { new };
+            let old = if old == new { "curve before the fit".to_owned() } else { old };
             (name, old, new)
         })
         .collect()
@@ -189,7 +229,7 @@ mod tests {
             .into_iter()
             .map(|(name, old, new)| format!("{name}: {old} {new}").replace('\u{202f}', " "))
             .collect();
-        assert_eq!(plain, ["Largest share of the peak in matrix products: 70.0 % 81.0 %"]);
+        assert_eq!(plain, ["GEMM rate, share of the peak: 70.0 % 81.0 %"]);
         assert_eq!(cluster_parameters(&cluster).len(), 15, "eight of the device, three of each link, the name");
     }
 }

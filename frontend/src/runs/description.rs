@@ -1,7 +1,5 @@
 //! Text for a run: state, progress, size.
 
-use std::collections::VecDeque;
-
 use api::run::{RunOrigin, RunState, RunSummary};
 use leptos::prelude::*;
 
@@ -54,40 +52,16 @@ pub(crate) const fn origin_text(origin: RunOrigin) -> &'static str {
 
 /// Estimates the remaining time in s from the median step time. Returns `None` if the log does not
 /// contain the total step count.
-pub(crate) fn remaining_s(summary: &RunSummary) -> Option<f64> {
+fn remaining_s(summary: &RunSummary) -> Option<f64> {
     let (total, last) = (summary.total_steps?, summary.last_step.unwrap_or(0));
     let left = total.checked_sub(last).filter(|left| *left > 0)?;
     summary.median_step_s.map(|median| median * left as f64).filter(|time| time.is_finite() && *time >= 0.0)
 }
 
-/// Observed steps and moments in ms of the last seconds. A log that is sent late arrives faster than its steps at first, and at
-/// their pace then, so the pace since the start says nothing.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Pace {
-    seen: VecDeque<(u64, f64)>,
-}
-
-impl Pace {
-    /// Time in ms over which the pace is observed, and the shortest time of an observation.
-    const WINDOW_MS: f64 = 12e3;
-    const MIN_MS: f64 = 6e3;
-
-    /// Adds an observation. Returns the oldest one of the window, if it is old enough to give a pace.
-    pub(crate) fn add(&mut self, now: (u64, f64)) -> Option<(u64, f64)> {
-        self.seen.push_back(now);
-        while self.seen.front().is_some_and(|first| now.1 - first.1 > Self::WINDOW_MS) {
-            self.seen.pop_front();
-        }
-        self.seen.front().copied().filter(|first| now.1 - first.1 >= Self::MIN_MS)
-    }
-}
-
-/// Shortens a remaining time in s to the observed pace: a replay is faster than the step times of its log. `from` and `now`
-/// are steps and moments in ms.
-pub(crate) fn paced_s(left_s: f64, summary: &RunSummary, from: (u64, f64), now: (u64, f64)) -> f64 {
-    let steps = now.0.saturating_sub(from.0);
-    let left = summary.total_steps.unwrap_or(0).saturating_sub(now.0);
-    if steps < 3 { left_s } else { left_s.min((now.1 - from.1) / 1e3 / steps as f64 * left as f64) }
+/// Formats the remaining time with its basis, for example "about 8 min left at 2.00 s per step".
+pub(crate) fn remaining_text(summary: &RunSummary) -> Option<String> {
+    let (left_s, step_s) = (remaining_s(summary)?, summary.median_step_s?);
+    Some(format!("about {} left at {} per step", clock(left_s), format::seconds(step_s)))
 }
 
 /// Formats the progress: "step 120 of 500, 24.0 %".
@@ -182,22 +156,12 @@ pub(crate) mod tests {
         assert_eq!(remaining_s(&RunSummary { last_step: None, ..summary() }), Some(1_000.0));
     }
 
-    /// 100 steps in 25 s, 250 steps to go.
     #[test]
-    fn a_replay_has_the_pace_of_the_clock() {
-        assert!((paced_s(500.0, &summary(), (150, 1e3), (250, 26e3)) - 62.5).abs() < 1e-9);
-        assert!((paced_s(500.0, &summary(), (250, 1e3), (250, 26e3)) - 500.0).abs() < 1e-9, "too few steps");
-        assert!((paced_s(500.0, &summary(), (240, 0.0), (250, 90e3)) - 500.0).abs() < 1e-9, "a pause");
-    }
-
-    /// 40 steps arrive at once, then a step every 4 s.
-    #[test]
-    fn the_pace_is_that_of_the_last_seconds() {
-        let mut pace = Pace::default();
-        assert_eq!(pace.add((0, 0.0)), None);
-        assert_eq!(pace.add((40, 2e3)), None, "too short");
-        assert_eq!(pace.add((41, 6e3)), Some((0, 0.0)));
-        assert_eq!(pace.add((43, 14e3)), Some((40, 2e3)));
+    fn the_rest_follows_the_median_step() {
+        assert_eq!(
+            remaining_text(&summary()).map(|text| plain(&text)).as_deref(),
+            Some("about 8 min left at 2.00 s per step")
+        );
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Compact storage for tens of thousands of points.
 
+use std::collections::BTreeSet;
+
 use api::run::RunPoint;
 
 use super::metric::Metric;
@@ -95,6 +97,11 @@ impl Points {
         self.samples.iter().any(|sample| sample.value(metric).is_some())
     }
 
+    /// Returns the values of a metric, in row order.
+    pub(crate) fn values(&self, metric: Metric) -> Vec<(u64, f64)> {
+        self.samples.iter().filter_map(|sample| Some((sample.step, sample.value(metric)?))).collect()
+    }
+
     /// Returns (step, value) points within a step range, grouped by run segment.
     pub(crate) fn series(&self, metric: Metric, steps: Option<(u64, u64)>) -> Vec<(u32, Vec<(f64, f64)>)> {
         self.series_without(metric, steps, |_| false)
@@ -124,6 +131,24 @@ impl Points {
     }
 }
 
+/// Breaks a line where it passes over left-out steps: no step has the values of such a stretch.
+pub(crate) fn broken_at(points: Vec<(f64, f64)>, left_out: &BTreeSet<u64>) -> Vec<(f64, f64)> {
+    if left_out.is_empty() {
+        return points;
+    }
+    let mut broken: Vec<(f64, f64)> = Vec::with_capacity(points.len());
+    for point in points {
+        if let Some(last) = broken.last().copied() {
+            let (from, to) = (last.0 as u64 + 1, point.0 as u64);
+            if from < to && left_out.range(from..to).next().is_some() {
+                broken.push((last.0, f64::NAN));
+            }
+        }
+        broken.push(point);
+    }
+    broken
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -148,6 +173,14 @@ mod tests {
         assert_eq!(points.samples()[2].value(Metric::StepTime), Some(1.2), "the last that came counts");
         assert_eq!(points.samples()[4].value(Metric::StepTime), Some(1.5));
         assert_eq!(points.last_row(), 6);
+    }
+
+    #[test]
+    fn a_line_does_not_pass_over_left_out_steps() {
+        let line = broken_at(vec![(78.0, 1.0), (79.0, 2.0), (92.0, 3.0), (94.0, 4.0)], &(80..92).collect());
+        assert_eq!(line.iter().map(|point| point.0).collect::<Vec<_>>(), [78.0, 79.0, 79.0, 92.0, 94.0]);
+        assert!(line[2].1.is_nan());
+        assert_eq!(broken_at(vec![(1.0, 1.0), (9.0, 2.0)], &BTreeSet::new()).len(), 2);
     }
 
     #[test]

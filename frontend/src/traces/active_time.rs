@@ -79,7 +79,7 @@ fn ActiveTimeRow(active_time: TimeBreakdown) -> impl IntoView {
     view! {
         <tr>
             <th scope="row">{active_time.rank.map_or_else(|| "–".to_owned(), |rank| rank.to_string())}</th>
-            <td class="trace-name">{active_time.device.clone()}</td>
+            <td class="trace-name trace-device">{active_time.device.clone()}</td>
             <td class="number">{time_text::duration(active_time.span_ns as f64)}</td>
             <td class="number">{cell(active_time.compute_ns)}</td>
             <td class="number">{cell(active_time.communication_ns)}</td>

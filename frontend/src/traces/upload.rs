@@ -45,13 +45,13 @@ pub(crate) fn TraceUpload(#[prop(into)] on_uploaded: Callback<UploadedTrace>) ->
             multiple=true
             on_file=send
         />
-        <div class="field picker">
+        <div class="field picker trace-option">
             <label for="trace-unit">"Times are in"</label>
             <select id="trace-unit" on:change=move |event| unit.set(event_target_value(&event))>
                 {units.map(|(id, name)| view! { <option value=id>{name}</option> }).collect_view()}
             </select>
         </div>
-        <div class="field picker">
+        <div class="field picker trace-option">
             <label for="trace-stage" title="For action names without a stage, such as 'Forward 0'">"Pipeline stage, if not in the names"</label>
             <input
                 id="trace-stage"

@@ -81,6 +81,7 @@ pub(super) fn MeasureFields(import: Import) -> impl IntoView {
     let by_name = ("", "by its name");
     // The column that was chosen by its name is not in the list of the others.
     let lengths = Signal::derive(move || {
+        let is_unclear = import.stage.with(|stage| matches!(stage, Stage::Unclear(_)));
         let source = import.stage.with(|stage| match stage {
             Stage::Ready(preview) => preview.report.source.strip_prefix("column ").map(str::to_owned),
             _ => None,
@@ -88,12 +89,14 @@ pub(super) fn MeasureFields(import: Import) -> impl IntoView {
         let is_chosen = import_options.with(|current| current.column.is_some());
         match source.filter(|_| !is_chosen) {
             Some(column) => named(&[("", &format!("by its name: {column}"))]),
+            // The names did not decide, so the user chooses.
+            None if is_unclear && !is_chosen => named(&[("", "choose a column")]),
             None => named(&[by_name]),
         }
     });
     let purposes = Signal::derive(move || named(&[by_name, (NONE, "none")]));
     let units = Signal::stored(
-        [("", "by the column's name")]
+        [("", "by its name")]
             .into_iter()
             .chain(UNITS.map(|unit| (unit, unit)))
             .map(|(value, text)| (value.to_owned(), text.to_owned()))

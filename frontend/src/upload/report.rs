@@ -18,7 +18,10 @@ pub(crate) fn ImportReportView(report: ImportReport) -> impl IntoView {
         }
     }
     let files = (!report.files.is_empty()).then(|| view! { <span class="files">{report.files.join(", ")}</span> });
-    let warnings = report.warnings.into_iter().map(|warning| view! { <span class="warning">{warning}</span> });
+    let warnings = report.warnings.into_iter().map(|warning| {
+        let is_fact = is_fact(&warning);
+        view! { <span class:warning=!is_fact>{format::grouped_in(&warning)}</span> }
+    });
     view! {
         <div class="import-report" data-testid="import-report" role="status">
             {files}
@@ -29,6 +32,11 @@ pub(crate) fn ImportReportView(report: ImportReport) -> impl IntoView {
             {report.media.map(media)}
         </div>
     }
+}
+
+/// True for a note that states how a file was read and needs no action.
+fn is_fact(warning: &str) -> bool {
+    warning.starts_with("Lengths are weighted by")
 }
 
 /// Media conversion summary.
@@ -53,7 +61,7 @@ fn media(report: MediaReport) -> impl IntoView {
 
 fn summary_lines(shaped: &ShapedReport) -> [String; 3] {
     let mean_and_max = |mean: f64, max_value: f64| {
-        format!("mean {}, largest {}", format::three_digits(mean), format::count(max_value as u64))
+        format!("mean {}, largest {}", format::length(mean), format::count(max_value as u64))
     };
     let with = format::count(shaped.with_items);
     [
@@ -71,4 +79,15 @@ fn summary_lines(shaped: &ShapedReport) -> [String; 3] {
             without => format!("{with} samples have encoder items, {} have none", format::count(without)),
         },
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_fact;
+
+    #[test]
+    fn a_weighted_histogram_is_no_warning() {
+        assert!(is_fact("Lengths are weighted by the number of samples of each row: 5 rows stand for 1000 samples."));
+        assert!(!is_fact("2 rows are skipped."));
+    }
 }

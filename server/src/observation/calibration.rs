@@ -65,8 +65,11 @@ pub(crate) fn calibrated(
         samples: steps.len() as u64,
         fitted: true,
         detail: format!(
-            "{:.4} s before, {:.4} s after, {step_s:.4} s measured; {} plans were simulated",
-            before.step_s, solved.reached.step_s, solved.evaluations
+            "step time {} predicted, {} measured, {} with the profile; {} plans were simulated",
+            seconds(before.step_s),
+            seconds(step_s),
+            seconds(solved.reached.step_s),
+            solved.evaluations
         ),
         residual: Some(off),
         size_name: "step".to_owned(),
@@ -85,6 +88,17 @@ pub(crate) fn calibrated(
         content: ProfileContent { effect, parts: vec![part], report, factors },
         files: Vec::new(),
     })
+}
+
+/// Formats a time with three digits, for example "14.6 s".
+fn seconds(value_s: f64) -> String {
+    let (value, unit) = if value_s.abs() < 0.9995 { (value_s * 1e3, "ms") } else { (value_s, "s") };
+    let decimals = match value.abs() {
+        99.95.. => 0,
+        9.995.. => 1,
+        _ => 2,
+    };
+    format!("{value:.decimals$}\u{202f}{unit}")
 }
 
 fn evaluation(context: &RunContext, planned: &Planned) -> Evaluation {
@@ -115,8 +129,8 @@ fn phase_factors(
             _ => (None, None),
         };
         let detail = match factor {
-            Some(_) => "on every layer; what stands before the first and behind the last keeps its time",
-            None => "no time of a layer: nothing is put on it",
+            Some(_) => "on every layer; embedding and output head do not change",
+            None => "no time of a layer, so it has no factor",
         };
         factors.push(PhaseFactor {
             phase: times.phase.name().to_owned(),
@@ -138,7 +152,7 @@ fn phase_factors(
         detail: if by_timers {
             "follows from the factors of both passes".to_owned()
         } else {
-            "one factor on forwards and backwards of every layer, with which the plan takes as long".to_owned()
+            "one factor on forward and backward of every layer; the plan then takes the measured time".to_owned()
         },
     });
     factors
@@ -151,14 +165,15 @@ fn report(
     by_timers: bool,
 ) -> Vec<String> {
     let mut report = context.notes.clone();
-    report.push(format!("{steps} steps, median {step_s:.4} s; {outliers} stand apart and do not count."));
+    report.push(format!("{steps} steps, median {}; {outliers} outliers are left out.", seconds(step_s)));
     report.push(format!("Plan: {}.", context.plan()));
     if by_timers {
         let left = step_s - solved.reached.step_s;
         if left.abs() > WORTH_A_WORD * step_s {
             report.push(format!(
-                "{left:.4} s of a step, {:.1} %, are left when both passes are met: optimizer, reduction of gradients, communication of \
+                "{} of a step, {:.1} %, are left when both passes are met: optimizer, reduction of gradients, communication of \
                  the pipeline and what is outside the timers have no override, and nothing else is stretched in their place.",
+                seconds(left),
                 100.0 * left / step_s
             ));
         }
@@ -169,4 +184,16 @@ fn report(
         );
     }
     report
+}
+
+#[cfg(test)]
+mod tests {
+    use super::seconds;
+
+    #[test]
+    fn times_have_three_digits() {
+        for (value_s, text) in [(14.5969, "14.6 s"), (128.9, "129 s"), (0.8231, "823 ms"), (-2.5, "-2.50 s")] {
+            assert_eq!(seconds(value_s).replace('\u{202f}', " "), text);
+        }
+    }
 }

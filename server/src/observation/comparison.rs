@@ -51,7 +51,7 @@ pub(crate) fn compared(context: &RunContext, segment: Option<u32>) -> Comparison
         &context.planned,
         &context.batches,
         (&selected[..], &in_part[..]),
-        plan.flops_ratio(formula),
+        &LogRatios { flops: plan.flops_ratio(formula), tokens_per_step: tokens_per_step(&job) },
     );
     if job.is_same_job() {
         notes.extend(layout_note(&job));
@@ -264,15 +264,40 @@ fn segments(points: &[RunPoint], sifted: &Sifted) -> Vec<SegmentSummary> {
     sifted.segments.iter().map(summary).collect()
 }
 
+/// Values of the log's job that convert between its quantities and those of the plan.
+struct LogRatios {
+    /// Operations of the log's formula by those of the plan.
+    flops: f64,
+    /// Tokens per step, if the log states them without a rate.
+    tokens_per_step: Option<f64>,
+}
+
+impl LogRatios {
+    /// Tokens per second of a point by its step time.
+    fn tokens_per_s(&self, point: &RunPoint) -> Option<f64> {
+        Some(self.tokens_per_step? / point.step_s.filter(|&step_s| step_s > 0.0)?)
+    }
+}
+
+/// Largest ratio of the log's tokens per step to those of the plan. More of the same job are padding, which the rates of the
+/// plan leave out.
+const MAX_TOKENS_RATIO: f64 = 1.1;
+
+/// Tokens per step that the log states.
+fn tokens_per_step(job: &JobComparison) -> Option<f64> {
+    let check = job.checks.iter().find(|check| check.quantity == JobQuantity::TokensPerStep)?;
+    let is_padded = |tokens: f64| check.agreement == Agreement::Same && tokens > MAX_TOKENS_RATIO * check.planned;
+    check.measured.filter(|&tokens| !is_padded(tokens))
+}
+
 /// Predicts each quantity with its band, and adds the median of the selected points. Memory that only other points of the part have is
-/// used too: Megatron-LM prints it once, in the warm-up. `flops` is the ratio
-/// between the log's operation count and the plan's.
+/// used too: Megatron-LM prints it once, in the warm-up. Without a rate of tokens, the rate follows from the step time.
 fn predictions(
     scenario: &Scenario,
     planned: &Planned,
     batches: &[BatchSummary],
     (selected, in_part): (&[&RunPoint], &[&RunPoint]),
-    flops: f64,
+    ratios: &LogRatios,
 ) -> Vec<Prediction> {
     let metrics = &planned.metrics;
     let interval = certainty::step_time(scenario, planned);
@@ -294,8 +319,14 @@ fn predictions(
         allocated.extend(in_part.iter().filter_map(|point| point.memory_gib).max_by(f64::total_cmp));
     }
     let devices = f64::from(scenario.cluster.devices());
-    let job_rate =
-        |point: &RunPoint| point.tokens_per_s.or_else(|| point.tokens_per_s_per_device.map(|rate| rate * devices));
+    let job_rate = |point: &RunPoint| {
+        let by_devices = || point.tokens_per_s_per_device.map(|rate| rate * devices);
+        point.tokens_per_s.or_else(by_devices).or_else(|| ratios.tokens_per_s(point))
+    };
+    let device_rate = |point: &RunPoint| {
+        let of_job = || point.tokens_per_s.or_else(|| ratios.tokens_per_s(point));
+        point.tokens_per_s_per_device.or_else(|| of_job().map(|rate| rate / devices))
+    };
     let per_device: Vec<f64> = rates.iter().map(|rate| rate / devices).collect();
     let reserved = certainty::peak_memory(scenario, planned).interval_gib;
     let peak = metrics.peak_memory_gib.max(f64::MIN_POSITIVE);
@@ -320,7 +351,7 @@ fn predictions(
         ),
         prediction(
             Quantity::TflopsPerDevice,
-            Band::new(metrics.tflops_per_device * flops, &[], rate_factors),
+            Band::new(metrics.tflops_per_device * ratios.flops, &[], rate_factors),
             format!("mean of {} simulated iterations by the log's formula, {widened}", steps.len()),
             &values(&|point| point.tflops_per_device),
         ),
@@ -328,7 +359,7 @@ fn predictions(
             Quantity::TokensPerSecondPerDevice,
             Band::new(metrics.tokens_per_s / devices, &per_device, rate_factors),
             spread("iterations"),
-            &values(&|point| point.tokens_per_s_per_device.or_else(|| point.tokens_per_s.map(|rate| rate / devices))),
+            &values(&device_rate),
         ),
         prediction(Quantity::Memory, memory, memory_basis, &allocated),
     ]

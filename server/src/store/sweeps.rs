@@ -63,6 +63,16 @@ pub struct SweepRecord {
     pub created_at: String,
 }
 
+/// Names model and device of the base scenario, and the axes: "Llama-3 8B on H100: nodes × context length".
+fn default_title(sweep: &Sweep, axes: &str) -> String {
+    let name = |pointer: &str| sweep.scenario().pointer(pointer).and_then(serde_json::Value::as_str);
+    match (name("/model/name"), name("/cluster/name")) {
+        (Some(model), Some(device)) => format!("{model} on {device}: {axes}"),
+        (Some(only), None) | (None, Some(only)) => format!("{only}: {axes}"),
+        (None, None) => axes.to_owned(),
+    }
+}
+
 /// Plan metrics for Pareto fronts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PlanPoint {
@@ -103,7 +113,7 @@ impl Writer {
              WHERE deleted_at_ms IS NOT NULL",
         )
         .bind(id.as_str())
-        .bind(sweep.title().unwrap_or(&axes))
+        .bind(sweep.title().map_or_else(|| default_title(sweep, &axes), str::to_owned))
         .bind(&axes)
         .bind(sweep.points())
         .bind(now.as_millisecond())

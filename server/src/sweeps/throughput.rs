@@ -13,20 +13,26 @@ const PAGE: u32 = 1_000;
 /// Tokens per second per device, by point and planner.
 pub(crate) type Throughput = HashMap<(u32, PlannerKind), f64>;
 
-/// Returns true if the points have different workloads. Their iteration times are then not
-/// comparable.
-pub(crate) fn has_other_workloads(sweep: &Sweep) -> bool {
-    let changes_workload = |pointer: &str| {
-        pointer.is_empty()
-            || pointer.strip_prefix("/workload").is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+/// Fields whose change makes iteration times incomparable: the workload, and the number of devices. More devices would always
+/// be faster.
+const INCOMPARABLE: [&str; 3] = ["/workload", "/cluster/nodes", "/cluster/devices_per_node"];
+
+/// Returns true if the points have different workloads or numbers of devices. Their iteration times are then not comparable.
+pub(crate) fn is_by_throughput(sweep: &Sweep) -> bool {
+    let is_within = |pointer: &str, field: &str| {
+        pointer.strip_prefix(field).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
-    sweep.axes().iter().any(|axis| axis.values.len() > 1 && changes_workload(&axis.pointer))
+    let is_incomparable = |pointer: &str| {
+        // An axis over an object changes the fields in it.
+        INCOMPARABLE.iter().any(|field| is_within(pointer, field) || is_within(field, pointer))
+    };
+    sweep.axes().iter().any(|axis| axis.values.len() > 1 && is_incomparable(&axis.pointer))
 }
 
 /// Returns the throughput of all plans from an engine, or `None` if all points have the same
-/// workload.
+/// workload and number of devices.
 pub(crate) async fn throughput(reader: &Reader, sweep: &Sweep, engine: &str) -> Result<Option<Throughput>, StoreError> {
-    if !has_other_workloads(sweep) {
+    if !is_by_throughput(sweep) {
         return Ok(None);
     }
     let mut found = Throughput::new();
@@ -58,14 +64,15 @@ mod tests {
     }
 
     #[test]
-    fn times_are_comparable_where_the_workload_is_the_same() {
+    fn times_are_comparable_where_workload_and_devices_are_the_same() {
         for (axes, expected) in [
-            (serde_json::json!([{"pointer": "/cluster/nodes", "values": [1, 2]}]), false),
+            (serde_json::json!([{"pointer": "/seed", "values": [1, 2]}]), false),
+            (serde_json::json!([{"pointer": "/cluster/nodes", "values": [1, 2]}]), true),
             (serde_json::json!([{"pointer": "/workload/global_batch", "values": [64, 128]}]), true),
             (serde_json::json!([{"pointer": "/workload/context_length", "values": [4096, 8192]}]), true),
             (serde_json::json!([{"pointer": "/workload/global_batch", "values": [64]}]), false),
         ] {
-            assert_eq!(has_other_workloads(&sweep(&axes)), expected, "{axes}");
+            assert_eq!(is_by_throughput(&sweep(&axes)), expected, "{axes}");
         }
     }
 }

@@ -81,7 +81,8 @@ pub struct Prediction {
     /// fewer than five steps, and if job or layout differ.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<PredictionBand>,
-    /// Median over the run without outliers. Omitted if the log does not state the quantity.
+    /// Median over the run without outliers. Without a rate of tokens in the log, tokens per step by the step time. Omitted if
+    /// the log does not state the quantity.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measured: Option<f64>,
     /// (measured - predicted) / predicted. Omitted if job or layout differ.

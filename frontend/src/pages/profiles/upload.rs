@@ -14,7 +14,7 @@ use crate::drop::FileDrop;
 use crate::file_uploads::FileUploads;
 use crate::format;
 use crate::notice::ErrorNotice;
-use crate::profiles::ProfileLink;
+use crate::profiles::{ProfileLink, residual_text};
 
 /// Upload options that the files do not contain.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -207,13 +207,14 @@ fn Unsaid(options: RwSignal<Options>) -> impl IntoView {
 
 #[component]
 fn Report(profile: Profile) -> impl IntoView {
-    let measurements = format!("{} measurements", format::count(profile.summary.measurements));
+    let measurements = format::counted(profile.summary.measurements, "measurement", "measurements");
+    let error = profile.summary.residual.map(|residual| format!(", mean error {}", residual_text(residual)));
     let lines = profile.report.into_iter().map(|line| view! { <li>{line}</li> }).collect_view();
     view! {
         <div class="import-report" role="status" data-testid="profile-report">
             <b><ProfileLink summary=profile.summary /></b>
-            <span>{measurements}</span>
-            <ul>{lines}</ul>
+            <span>{measurements}{error}</span>
+            <details><summary>"What was read and fitted"</summary><ul>{lines}</ul></details>
         </div>
     }
 }

@@ -142,11 +142,19 @@ fn times(old: &StoredOutcome, new: &StoredOutcome) -> Vec<(PlannerKind, String, 
     lines.collect()
 }
 
+/// Formats the factor of a change with three digits: "layer forward: x 1.019886" becomes "layer forward: × 1.02".
+fn factor_text(line: &str) -> String {
+    let Some((text, factor)) = line.rsplit_once(" x ") else { return line.to_owned() };
+    factor
+        .parse::<f64>()
+        .map_or_else(|_| line.to_owned(), |factor| format!("{text} × {}", format::three_digits(factor)))
+}
+
 #[component]
 fn BeforeAndAfter(plans: Replanned) -> impl IntoView {
     let monitor = use_run_monitor();
     let Replanned { before, after, changes, times } = plans;
-    let changes = changes.into_iter().map(|line| view! { <li>{line}</li> }).collect_view();
+    let changes = changes.into_iter().map(|line| view! { <li>{factor_text(&line)}</li> }).collect_view();
     let compared_planner =
         monitor.comparison.with_untracked(|comparison| comparison.as_ref().map(|comparison| comparison.planner));
     let measured = Memo::new(move |_| {
@@ -191,5 +199,16 @@ fn BeforeAndAfter(plans: Replanned) -> impl IntoView {
             {move || measured.get().map(|time| format!("Measured: {}. ", format::seconds(time)))}
             <a href=path::share(&after.short)>"Explore the new plans"</a>
         </p>
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::factor_text;
+
+    #[test]
+    fn factors_have_three_digits() {
+        assert_eq!(factor_text("every module, layer forward: x 1.019886"), "every module, layer forward: × 1.02");
+        assert_eq!(factor_text("3 nodes x 8 devices"), "3 nodes x 8 devices");
     }
 }

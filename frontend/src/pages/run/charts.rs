@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use api::run::{Comparison, OutlierReason};
 use leptos::prelude::*;
 
+use super::headline::figure_text;
 use crate::charts::{Dash, Level, MAX_POINTS, Measured, Shade, StepChart, StepPlot, Stroke};
 use crate::format;
-use crate::runs::{Metric, Points, RunMonitor, share_out, thin, use_run_monitor};
+use crate::runs::{Metric, Points, RunMonitor, broken_at, share_out, thin, use_run_monitor};
 
 /// Colours for run segments and for runs. They also differ in lightness.
 pub(super) const SHADES: [Shade; 6] = [
@@ -139,12 +140,16 @@ fn MetricChart(metric: Metric) -> impl IntoView {
             Some((prediction.measured?, prediction.band.value, prediction.error))
         })
     });
+    let own = Memo::new(move |_| monitor.feed.with_points(|points| figure_text(points, metric)));
     let facts = move || {
-        median.get().map(|(measured, predicted, error)| {
+        let compared = median.get().map(|(measured, predicted, error)| {
             let error = error.map(|error| format!(", {}", format::signed_percent(error))).unwrap_or_default();
             format!("median {}, predicted {}{error}", metric.text(measured), metric.text(predicted))
-        })
+        });
+        compared.or_else(|| own.get())
     };
+    // A single value without a prediction needs no axes: the title states it.
+    let is_single = Memo::new(move |_| plot.with(|plot| plot.count() == 1 && plot.levels.is_empty()));
     let label = Signal::derive(move || {
         let points = plot.with(StepPlot::count);
         let facts = facts().map(|facts| format!("; {facts}")).unwrap_or_default();
@@ -156,7 +161,9 @@ fn MetricChart(metric: Metric) -> impl IntoView {
                 <h2>{metric.title()}</h2>
                 <span class="muted">{facts}</span>
             </header>
-            <StepChart plot=plot label=label test_id=format!("chart-{}", metric.id()) width=width />
+            <Show when=move || !is_single.get()>
+                <StepChart plot=plot label=label test_id=format!("chart-{}", metric.id()) width=width />
+            </Show>
         </section>
     }
 }
@@ -208,7 +215,11 @@ fn step_plot(monitor: RunMonitor, metric: Metric, width_px: f64) -> StepPlot {
         .collect();
     let share = max_points / (1 + others.len());
     let (numbers, parts): (Vec<u32>, Vec<Vec<(f64, f64)>>) = segments.into_iter().unzip();
-    let parts = thinned(parts, share);
+    let parts: Vec<_> = thinned(parts, share)
+        .into_iter()
+        .zip(&numbers)
+        .map(|(part, number)| broken_at(part, &left_out_steps(comparison.as_deref(), metric, *number)))
+        .collect();
     let mut tracks: Vec<Measured> = if others.is_empty() && parts.len() > 1 && parts.len() <= MAX_PARTS {
         let part = |(number, points): (u32, Vec<(f64, f64)>)| Measured {
             name: format!("part {}", number + 1),
@@ -286,6 +297,12 @@ fn exceptions(
         drawn.collect()
     });
     (rows, drawn)
+}
+
+/// Steps of the outliers of a segment, which the line of a metric leaves out.
+fn left_out_steps(comparison: Option<&Comparison>, metric: Metric, segment: u32) -> BTreeSet<u64> {
+    let outliers = comparison.filter(|_| metric.follows_step_time()).map_or(&[][..], |comparison| &comparison.outliers);
+    outliers.iter().filter(|outlier| outlier.segment == segment).map(|outlier| outlier.step).collect()
 }
 
 fn levels(monitor: RunMonitor, comparison: Option<&Comparison>, metric: Metric) -> Vec<Level> {

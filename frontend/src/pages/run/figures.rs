@@ -1,10 +1,12 @@
 //! Predicted and measured values, as a table and in sentences.
 
+use std::collections::BTreeSet;
+
 use api::run::{Comparison, Outlier, OutlierReason, Prediction, PredictionBand, Quantity, SegmentSummary};
 use leptos::prelude::*;
 
 use crate::format;
-use crate::runs::{Metric, use_run_monitor};
+use crate::runs::{Metric, Points, Sample, use_run_monitor};
 
 /// Table card. It is hidden without a plan.
 #[component]
@@ -35,12 +37,22 @@ fn Table(comparison: Comparison) -> impl IntoView {
     let is_comparable = job.is_comparable();
     let formula = job.formulas.first().map(|formula| formula.title());
     let text = if is_comparable {
-        sentences(&predictions, &outliers, (&segments, segment))
+        let counts = untrack(|| {
+            let samples =
+                |points: &Points| inside_counts(points.samples(), &predictions, &outliers, (&segments, segment));
+            use_run_monitor().feed.with_points(samples)
+        });
+        sentences(&predictions, &outliers, (&segments, segment), counts)
     } else if job.is_same_job() {
         "The plan has another layout than the run, so no differences are shown.".to_owned()
     } else {
         "The run and the plan are different jobs, so no differences are shown.".to_owned()
     };
+    let logs_tokens = untrack(|| {
+        let logs_tokens =
+            |points: &Points| points.has_metric(Metric::Tokens) || points.has_metric(Metric::TokensPerDevice);
+        use_run_monitor().feed.with_points(logs_tokens)
+    });
     let reasons = predictions.iter().map(|prediction| {
         let title = Metric::from_quantity(prediction.quantity).title();
         view! { <li><b>{title}</b>": "{prediction.band.reason.clone()}</li> }
@@ -49,6 +61,7 @@ fn Table(comparison: Comparison) -> impl IntoView {
     let rows = predictions.into_iter().map(|prediction| {
         let metric = Metric::from_quantity(prediction.quantity);
         let dash = || "–".to_owned();
+        let is_derived = !logs_tokens && matches!(metric, Metric::Tokens | Metric::TokensPerDevice);
         let range = |band: &PredictionBand| format!("{} to {}", metric.text(band.low), metric.text(band.high));
         let band = range(&prediction.band);
         let next = prediction.next.as_ref().map(|next| {
@@ -62,7 +75,10 @@ fn Table(comparison: Comparison) -> impl IntoView {
                 </th>
                 <td class="number">{metric.text(prediction.band.value)}</td>
                 <td class="number">{band}{next}</td>
-                <td class="number" data-metric="measured">{prediction.measured.map_or_else(dash, |value| metric.text(value))}</td>
+                <td class="number" data-metric="measured">
+                    {prediction.measured.map_or_else(dash, |value| metric.text(value))}
+                    {(is_derived && prediction.measured.is_some()).then(|| view! { <small class="under">"from the step time"</small> })}
+                </td>
                 {is_comparable.then(|| view! {
                     <td class="number" data-metric="error">{prediction.error.map_or_else(dash, format::signed_percent)}</td>
                     <td class="number">{prediction.inside.map_or_else(dash, format::percent)}</td>
@@ -185,18 +201,71 @@ fn part_sentences(segments: &[SegmentSummary], part: Option<&SegmentSummary>) ->
     sentences
 }
 
+/// Numbers of steps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct StepCounts {
+    inside: u64,
+    all: u64,
+}
+
+impl StepCounts {
+    fn add(&mut self, is_inside: bool) {
+        self.all += 1;
+        self.inside += u64::from(is_inside);
+    }
+}
+
+/// The compared part, and its first compared step.
+fn compared_part(segments: &[SegmentSummary], segment: Option<u32>) -> (Option<&SegmentSummary>, u64) {
+    let part = match segments {
+        [only] => Some(only),
+        _ => segments.iter().find(|part| Some(part.segment) == segment),
+    };
+    (part, part.and_then(|part| part.change).map_or(0, |change| change.step))
+}
+
+/// Counts the steps of the compared part inside the band of the step time: without and with the outliers.
+fn inside_counts(
+    samples: &[Sample],
+    predictions: &[Prediction],
+    outliers: &[Outlier],
+    (segments, segment): (&[SegmentSummary], Option<u32>),
+) -> Option<[StepCounts; 2]> {
+    let step = predictions.iter().find(|prediction| prediction.quantity == Quantity::StepTime)?;
+    step.inside?;
+    let rows: BTreeSet<u64> = outliers.iter().map(|outlier| outlier.row).collect();
+    let since = compared_part(segments, segment).1;
+    let mut counts = [StepCounts::default(); 2];
+    for sample in samples.iter().filter(|sample| segment.is_none_or(|part| sample.segment == part)) {
+        let Some(step_s) = sample.value(Metric::StepTime).filter(|_| sample.step >= since) else { continue };
+        let is_inside = (step.band.low..=step.band.high).contains(&step_s);
+        counts[1].add(is_inside);
+        if !rows.contains(&sample.row) {
+            counts[0].add(is_inside);
+        }
+    }
+    Some(counts)
+}
+
+/// States the steps inside the band.
+fn inside_sentence([regular, all]: [StepCounts; 2]) -> String {
+    let of = |counts: StepCounts| format!("{} of {}", format::count(counts.inside), format::count(counts.all));
+    if regular.all == all.all {
+        format!("Steps inside the band: {}.", of(all))
+    } else {
+        format!("Steps inside the band: {} regular steps, {} with the outliers.", of(regular), of(all))
+    }
+}
+
 /// Summarizes the table in sentences. `segment` is the compared part of the run.
 fn sentences(
     predictions: &[Prediction],
     outliers: &[Outlier],
     (segments, segment): (&[SegmentSummary], Option<u32>),
+    counts: Option<[StepCounts; 2]>,
 ) -> String {
-    let part = match segments {
-        [only] => Some(only),
-        _ => segments.iter().find(|part| Some(part.segment) == segment),
-    };
     // Outliers of other parts, and of the steps before a change, are not those of the compared steps.
-    let since = part.and_then(|part| part.change).map_or(0, |change| change.step);
+    let (part, since) = compared_part(segments, segment);
     let is_compared = |outlier: &&Outlier| segment.is_none_or(|part| outlier.segment == part) && outlier.step >= since;
     let outliers: Vec<Outlier> = outliers.iter().filter(is_compared).copied().collect();
     let mut sentences = Vec::new();
@@ -210,9 +279,7 @@ fn sentences(
         }
         sentences.push(format!("{text}."));
         sentences.extend(part_sentences(segments, part));
-        if let Some(inside) = prediction.inside {
-            sentences.push(format!("Compared steps inside the band: {}.", format::percent(inside)));
-        }
+        sentences.extend(counts.map(inside_sentence));
     } else {
         sentences.push("The log states no step time yet.".to_owned());
     }
@@ -260,7 +327,7 @@ fn Segments(segments: Vec<SegmentSummary>) -> impl IntoView {
 
 #[cfg(test)]
 mod tests {
-    use api::run::StepTimeChange;
+    use api::run::{RunPoint, StepTimeChange};
 
     use super::*;
 
@@ -286,18 +353,52 @@ mod tests {
         let mut outliers = vec![outlier(1, 9.0, OutlierReason::WarmUp), outlier(2, 3.0, OutlierReason::WarmUp)];
         outliers.push(outlier(57, 4.0, OutlierReason::Slow));
         outliers.extend((80..92).map(|step| outlier(step, 2.31, OutlierReason::Slow)));
+        let counts = Some([StepCounts { inside: 96, all: 100 }, StepCounts { inside: 109, all: 115 }]);
         assert_eq!(
-            sentences(std::slice::from_ref(&prediction), &outliers, (&[], None)).replace('\u{202f}', " "),
-            "A step takes 2.10 s, predicted 2.00 s: +5.00 %. Compared steps inside the band: 96.0 %. \
+            sentences(std::slice::from_ref(&prediction), &outliers, (&[], None), counts).replace('\u{202f}', " "),
+            "A step takes 2.10 s, predicted 2.00 s: +5.00 %. Steps inside the band: 96 of 100 regular steps, 109 of 115 with the outliers. \
              15 steps are not compared: 2 warm-up (1–2), 13 slow (57, 80–91). \
              Steps 80–91 are 12 slow steps in a row, 10.0 % slower than the median."
         );
         assert!(
-            sentences(std::slice::from_ref(&prediction), &outliers[..1], (&[], None))
+            sentences(std::slice::from_ref(&prediction), &outliers[..1], (&[], None), None)
                 .ends_with("1 step is not compared: 1 warm-up (1).")
         );
         let silent = Prediction { measured: None, error: None, inside: None, ..prediction };
-        assert_eq!(sentences(&[silent], &[], (&[], None)), "The log states no step time yet.");
+        assert_eq!(sentences(&[silent], &[], (&[], None), None), "The log states no step time yet.");
+    }
+
+    /// Ten steps of 2.0 s, one slow step outside and one inside the band of 1.8 to 2.2 s.
+    #[test]
+    fn steps_inside_the_band_are_counted_without_and_with_outliers() {
+        let time = |row: u64| match row {
+            3 => 4.0,
+            4 => 2.19,
+            _ => 2.0,
+        };
+        let points: Vec<RunPoint> =
+            (1..=12).map(|row| RunPoint { row, step: row, step_s: Some(time(row)), ..RunPoint::default() }).collect();
+        let mut known = Points::default();
+        known.add(&points);
+        let outlier = |row: u64| Outlier {
+            row,
+            segment: 0,
+            step: row,
+            step_s: time(row),
+            deviations: 9.0,
+            reason: OutlierReason::Slow,
+        };
+        let prediction = Prediction {
+            quantity: Quantity::StepTime,
+            band: PredictionBand { value: 2.0, low: 1.8, high: 2.2, reason: String::new() },
+            measured: Some(2.0),
+            error: None,
+            inside: Some(1.0),
+            next: None,
+        };
+        let counts = inside_counts(known.samples(), &[prediction], &[outlier(3), outlier(4)], (&[], None));
+        assert_eq!(counts, Some([StepCounts { inside: 10, all: 10 }, StepCounts { inside: 11, all: 12 }]));
+        assert_eq!(inside_sentence([StepCounts { inside: 9, all: 10 }; 2]), "Steps inside the band: 9 of 10.");
     }
 
     /// The time changes in the second part. Outliers before the change and of the first part are not listed.
@@ -331,7 +432,7 @@ mod tests {
         };
         let outliers = [outlier(0, 20), outlier(1, 40), outlier(1, 60)];
         assert_eq!(
-            sentences(&[prediction], &outliers, (&segments, Some(1))).replace('\u{202f}', " "),
+            sentences(&[prediction], &outliers, (&segments, Some(1)), None).replace('\u{202f}', " "),
             "A step takes 6.00 s, predicted 4.32 s: +38.9 %. The step time changes at step 51: 4.38 s before, 6.00 s from there on. \
              Compared are the steps from there on. Compared is part 2 of 2, from step 35. 1 step is not compared: 1 slow (60)."
         );

@@ -11,9 +11,7 @@ use crate::form::restore_text;
 use crate::format;
 use crate::listing::parse_tags;
 use crate::notice::ErrorNotice;
-use crate::runs::{
-    FeedMode, Pace, StateBadge, ago, clock, origin_text, paced_s, progress_text, remaining_s, size, use_run_monitor,
-};
+use crate::runs::{FeedMode, StateBadge, ago, origin_text, progress_text, remaining_text, size, use_run_monitor};
 
 /// Clock interval in ms.
 const TICK_MS: i32 = 1_000;
@@ -27,26 +25,6 @@ fn clock_now() -> RwSignal<f64> {
         }
     });
     now
-}
-
-/// Remaining time of a live run, by its step times and by the clock. `now` is the time of day in ms.
-fn remaining_text(
-    summary: Memo<Option<RunSummary>>,
-    state: Memo<RunState>,
-    now: RwSignal<f64>,
-) -> Memo<Option<String>> {
-    let pace = StoredValue::new(Pace::default());
-    Memo::new(move |_| {
-        let now = now.get();
-        let left = summary.with(|summary| {
-            let summary = summary.as_ref()?;
-            let now = (summary.last_step.unwrap_or(0), now);
-            let from = pace.try_update_value(|pace| pace.add(now))?;
-            let left_s = remaining_s(summary)?;
-            Some(from.map_or(left_s, |from| paced_s(left_s, summary, from, now)))
-        })?;
-        matches!(state.get(), RunState::Live).then(|| format!("about {} left", clock(left)))
-    })
 }
 
 /// Page header.
@@ -97,7 +75,10 @@ pub(super) fn RunTitle() -> impl IntoView {
         let moment = Date::parse(&at);
         moment.is_finite().then(|| format!("last bytes {}", ago(moment, now.get())))
     });
-    let remaining = remaining_text(summary, state, now);
+    let remaining = Memo::new(move |_| {
+        let is_live = state.get() == RunState::Live;
+        is_live.then(|| summary.with(|summary| summary.as_ref().and_then(remaining_text))).flatten()
+    });
     let progress = Memo::new(move |_| {
         summary.with(|summary| {
             let summary = summary.as_ref()?;

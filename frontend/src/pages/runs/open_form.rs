@@ -74,7 +74,7 @@ pub(super) fn OpenRunForm(changed: Callback<()>) -> impl IntoView {
                 </label>
                 <PlanSelect scenario=scenario plan=plan />
                 <LogTableField table=table test_id="run-log-table" />
-                <p class="actions"><button type="submit" class="primary" data-testid="open-run" disabled=move || is_pending.get()>"Open"</button></p>
+                <p class="actions"><button type="submit" class="primary" data-testid="open-run" disabled=move || is_pending.get()>"Create run"</button></p>
             </form>
             {move || last_error.get().map(|error| view! { <ErrorNotice error=error /> })}
             {commands}

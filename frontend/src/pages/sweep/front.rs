@@ -14,7 +14,8 @@ use crate::sweeps::risk_text;
 /// Maximum number of listed Pareto-optimal plans.
 const MAX_LISTED: usize = 20;
 
-/// Iteration time in s, or tokens per second per device if the points have different workloads.
+/// Iteration time in s, or tokens per second per device if the points have different workloads
+/// or numbers of devices.
 /// Iteration times are not comparable between different batches.
 fn speed(plan: &FrontPlan) -> f64 {
     plan.tokens_per_s_per_device.unwrap_or(plan.iteration_s)
@@ -98,7 +99,7 @@ pub(super) fn FrontCard(id: String, done: Memo<u32>, on_open: Callback<u32>) -> 
                 format::count(front.optimal),
                 if front.by_throughput { "throughput" } else { "time" },
                 if front.by_throughput {
-                    " Points have different workloads, so throughput takes the place of time."
+                    " Points have different workloads or numbers of devices, so throughput per GPU takes the place of time."
                 } else {
                     ""
                 }
@@ -142,7 +143,7 @@ pub(super) fn FrontCard(id: String, done: Memo<u32>, on_open: Callback<u32>) -> 
         {error_notice}
         <Show when=move || any.get()>
             <section class="card" data-testid="sweep-front">
-                <h2>"Time against memory"</h2>
+                <h2>{move || if by_throughput.get() { "Throughput against memory" } else { "Time against memory" }}</h2>
                 <p class="hint">{description}</p>
                 {move || view! {
                     <ScatterChart

@@ -1,7 +1,7 @@
 //! Heat map for a metric over two axes. It is a table with coloured cells, so screen readers and
 //! keyboard navigation work.
 
-use api::sweep::{Cell, LabelledAxis, Picture};
+use api::sweep::{Cell, LabelledAxis, Metric, Picture};
 use leptos::prelude::*;
 
 use crate::format;
@@ -16,6 +16,11 @@ fn share(value: f64, (lower, upper): (f64, f64)) -> f64 {
     if upper > lower { (value - lower) / (upper - lower) } else { 0.5 }
 }
 
+/// Formats a value of a metric. Times have their unit, as in the table of the points.
+fn value_text(metric: Metric, value: f64) -> String {
+    if metric == Metric::IterationS { format::seconds(value) } else { format::three_digits(value) }
+}
+
 /// Returns the minimum and maximum value.
 fn extent(cells: &[Vec<Cell>]) -> Option<(f64, f64)> {
     let values = || cells.iter().flatten().filter_map(|cell| cell.value);
@@ -28,6 +33,7 @@ pub(super) fn HeatMap(picture: Picture, axes: Vec<LabelledAxis>, on_pick: Pick) 
     let (across, down) = (axes.get(picture.x).cloned(), picture.y.and_then(|y| axes.get(y).cloned()));
     let (Some(layer), Some(across), Some(down)) = (layer, across, down) else { return ().into_any() };
     let extent = extent(&layer.cells);
+    let metric = picture.metric;
     let at_risk = layer.cells.iter().flatten().any(|cell| cell.risk.is_some());
     let at_risk = at_risk.then_some(" !: at risk of running out of memory.");
     let heads = across.labels.iter().map(|label| view! { <th scope="col">{label.clone()}</th> }).collect_view();
@@ -40,7 +46,7 @@ pub(super) fn HeatMap(picture: Picture, axes: Vec<LabelledAxis>, on_pick: Pick) 
             let mark = risk.map(|risk| view! { <span class="slower" aria-hidden="true">" !"</span><span class="visually-hidden">{risk}</span> });
             return view! {
                 <td class="heat" style=heat>
-                    <button title=title on:click=move |_| on_pick.0.run(point)>{format::three_digits(value)}{mark}</button>
+                    <button title=title on:click=move |_| on_pick.0.run(point)>{value_text(metric, value)}{mark}</button>
                 </td>
             }
             .into_any();
@@ -69,7 +75,7 @@ pub(super) fn HeatMap(picture: Picture, axes: Vec<LabelledAxis>, on_pick: Pick) 
     let scale = extent.map(|(lower, upper)| {
         view! {
             <p class="heat-scale">
-                <span>{format::three_digits(lower)}</span><span class="ramp" aria-hidden="true"></span><span>{format::three_digits(upper)}</span>
+                <span>{value_text(metric, lower)}</span><span class="ramp" aria-hidden="true"></span><span>{value_text(metric, upper)}</span>
                 <span class="muted">"×: no plan (reason in the table below). ·: not planned yet. Click a point to open its scenario."{at_risk}</span>
             </p>
         }
@@ -90,6 +96,12 @@ pub(super) fn HeatMap(picture: Picture, axes: Vec<LabelledAxis>, on_pick: Pick) 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_have_the_unit_of_the_table() {
+        assert_eq!(value_text(Metric::IterationS, 0.823), "823\u{202f}ms");
+        assert_eq!(value_text(Metric::Mfu, 41.234), "41.2");
+    }
 
     #[test]
     fn heat_goes_from_the_lowest_value_to_the_highest() {

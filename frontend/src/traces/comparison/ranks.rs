@@ -76,7 +76,9 @@ pub(crate) fn RanksCard(
                 </label></li>
             }
         };
-        traces.get().into_iter().map(item).collect_view()
+        let mut traces = traces.get();
+        chosen.with(|chosen| sort_for_choice(&mut traces, chosen));
+        traces.into_iter().map(item).collect_view()
     };
     view! {
         <section class="card" data-testid="trace-ranks">
@@ -89,6 +91,14 @@ pub(crate) fn RanksCard(
             <div aria-live="polite">{body}</div>
         </section>
     }
+}
+
+/// Sorts traces for the choice: chosen traces first, then by rank and name.
+fn sort_for_choice(traces: &mut [TraceSummary], chosen: &[String]) {
+    traces.sort_by(|first, other| {
+        let key = |trace: &TraceSummary| (!chosen.contains(&trace.id), trace.rank.is_none(), trace.rank);
+        key(first).cmp(&key(other)).then_with(|| first.name.cmp(&other.name))
+    });
 }
 
 /// Chooses all traces of a run.
@@ -267,5 +277,35 @@ fn StragglerKernels(straggler: Straggler, csv: String) -> impl IntoView {
             rows=rows.collect()
             csv=csv
         />
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chosen_ranks_are_first_and_in_order() {
+        let trace = |id: &str, rank: Option<u32>| TraceSummary {
+            id: id.to_owned(),
+            name: id.to_owned(),
+            note: None,
+            tags: Vec::new(),
+            run: None,
+            rank,
+            plan: None,
+            format: String::new(),
+            created_at: String::new(),
+            deleted_at: None,
+            raw_bytes: 0,
+            stored_bytes: 0,
+            slices: 0,
+            span_ns: 0,
+            actions: 0,
+            pinned: false,
+        };
+        let mut traces = [trace("a", None), trace("b", Some(0)), trace("c", Some(10)), trace("d", Some(2))];
+        sort_for_choice(&mut traces, &["c".to_owned(), "d".to_owned()]);
+        assert_eq!(traces.map(|trace| trace.id), ["d", "c", "b", "a"]);
     }
 }
