@@ -10,7 +10,7 @@
 //! | `samples_per_s` | the rate in the log; otherwise from consumed samples in the same way; otherwise `global_batch` / `step_s` |
 //! | `memory_gib` | maximum allocated memory over all ranks; currently allocated memory if the log contains no maximum |
 //! | `reserved_gib` | maximum memory over all ranks that the allocator reserved |
-//! | `phases` | time per timer name: maximum over all ranks, otherwise the time on the printing rank |
+//! | `phases` | time per timer name: maximum and minimum over all ranks, otherwise the time on the printing rank |
 //!
 //! No value is derived across a restart, or from counters that do not increase.
 
@@ -125,15 +125,19 @@ fn phases(timers: &[Timer]) -> Vec<PhaseTime> {
         let rank_time_s = timer.max_s.or(ranks);
         let Some(time_s) = rank_time_s.or(timer.time_s) else { continue };
         let is_single_rank = rank_time_s.is_none();
+        let fastest = timer.ranks.iter().map(|rank| rank.time_s).min_by(f64::total_cmp);
+        let min_s = timer.min_s.or(fastest.filter(|_| timer.ranks.len() > 1));
         // A log has at most a few dozen timers, so a linear search is fast enough.
         match phases.iter_mut().find(|phase| phase.name == timer.name) {
             Some(phase) => {
                 phase.time_s = phase.time_s.max(time_s);
+                phase.min_s = phase.min_s.into_iter().chain(min_s).min_by(f64::total_cmp);
                 phase.one_rank &= is_single_rank;
             }
             None => phases.push(PhaseTime {
                 name: timer.name.clone(),
                 time_s,
+                min_s,
                 one_rank: is_single_rank,
                 slow_rank: slow_rank(&timer.ranks),
                 slow_ranks: slow_ranks(&timer.ranks),
@@ -251,6 +255,8 @@ mod tests {
         let phases: Vec<(&str, f64)> =
             run_point.phases.iter().map(|phase| (phase.name.as_str(), phase.time_s)).collect();
         assert_eq!(phases, [("forward", 3.0), ("optimizer", 0.75), ("backward", 0.75)]);
+        let fastest: Vec<Option<f64>> = run_point.phases.iter().map(|phase| phase.min_s).collect();
+        assert_eq!(fastest, [Some(1.0), Some(0.5), Some(0.5)]);
         let slow: Vec<Option<u32>> = run_point.phases.iter().map(|phase| phase.slow_rank).collect();
         assert_eq!(slow, [None, None, Some(5)]);
         assert_eq!(run_point.phases[2].slow_ranks, [5]);

@@ -15,6 +15,7 @@ use planner::slowness::{self, Measured, PhaseGap};
 use super::comparison::{selected_points, sifted};
 use super::contradictions::{long_reading, long_timer};
 use super::slow_ranks::SlowRanks;
+use super::spread::Spread;
 use super::{RunContext, Watched, compared, fill_step_times};
 use crate::live::log_points;
 
@@ -124,6 +125,7 @@ pub(crate) fn check_log(
     };
     let segment = part.map(|(part, _)| part);
     let slow = slow_ranks(&context, segment);
+    let is_spread = slow.is_none() && has_spread(&context, segment);
     let mut comparison = compared(&context, segment);
     if measured_step(&comparison).is_none() {
         comparison.notes.push(
@@ -143,7 +145,9 @@ pub(crate) fn check_log(
         }
         slowness.rank_by_phases(&phase_gaps(&comparison, slowness.measured_s));
         if let Some(slow) = &slow {
-            slowness.rank_by_slow_ranks(slow.are_last_stage());
+            slowness.rank_by_slow_ranks(Some(slow.are_last_stage()));
+        } else if is_spread {
+            slowness.rank_by_slow_ranks(None);
         }
         slowness
     });
@@ -154,6 +158,12 @@ pub(crate) fn check_log(
 fn slow_ranks(context: &RunContext, segment: Option<u32>) -> Option<SlowRanks> {
     let sifted = sifted(&context.points);
     SlowRanks::find(&selected_points(&context.points, &sifted, segment), context)
+}
+
+/// Returns whether some ranks of unknown number are slow.
+fn has_spread(context: &RunContext, segment: Option<u32>) -> bool {
+    let sifted = sifted(&context.points);
+    Spread::find(&selected_points(&context.points, &sifted, segment), context).is_some()
 }
 
 /// Returns the assumptions and problems of an import as sentences.
