@@ -9,6 +9,7 @@ mod job;
 mod log;
 mod pauses;
 mod slow_ranks;
+mod spread;
 mod trend;
 
 pub(crate) use calibration::calibrated;
@@ -21,7 +22,7 @@ use ingest::log::JobSetup;
 use planner::engine::{Observer, PlanError};
 use planner::host::{Cancellation, Workers};
 use planner::outcome::{BatchSummary, Planned};
-use planner::run_comparison::{Agreement, JobCheck, JobComparison, ReplanError, TimerRanks};
+use planner::run_comparison::{Agreement, JobCheck, JobComparison, ReplanError, TimerRanks, contains_waits};
 use planner::scenario::{PlannerKind, ValidScenario};
 use planner::timeline::Timeline;
 
@@ -52,8 +53,14 @@ pub(crate) struct RunContext {
 impl RunContext {
     /// Returns which rank's timers the log prints.
     pub(crate) fn whose(&self) -> TimerRanks {
-        let mut phases = self.points.iter().flat_map(|point| &point.phases);
-        if phases.all(|phase| phase.one_rank) { TimerRanks::LastRank } else { TimerRanks::Slowest }
+        let phases = || self.points.iter().flat_map(|point| &point.phases);
+        if phases().all(|phase| phase.one_rank) {
+            TimerRanks::LastRank
+        } else if phases().any(|phase| phase.min_s.is_some() && contains_waits(&phase.name)) {
+            TimerRanks::Range
+        } else {
+            TimerRanks::Slowest
+        }
     }
 
     /// Formats layout and schedule as a line.

@@ -17,7 +17,8 @@ pub use band::{Band, inside};
 pub use factors::{Evaluation, Factors, FactorsError, Solved, Target, scaled, solve};
 pub use flop_formula::{FlopFormula, StepFlops, step_flops};
 pub use phases::{
-    Phase, PhaseTimes, PredictedPhases, Timed, TimerRanks, forward_contains_reading, phase_times, predicted_phases,
+    Phase, PhaseTimes, PredictedPhases, Timed, TimerRanks, contains_waits, forward_contains_reading, phase_times,
+    predicted_phases,
 };
 pub use same_job::{
     Agreement, BaseFormat, Correction, DeviceName, JobCheck, JobComparison, JobQuantity, LoggedJob, PlannedJob,

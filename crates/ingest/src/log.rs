@@ -22,6 +22,7 @@
 //! validation. Terminal colors and rank prefixes are removed, a carriage return terminates a line,
 //! and a [`Report`] counts every line.
 
+mod bars;
 mod clock;
 mod cut;
 mod deepspeed;

@@ -5,12 +5,12 @@
 //!
 //! | field of [`RunPoint`] | value |
 //! |---|---|
-//! | `tokens_per_s` | the job rate in the log; otherwise (consumed tokens - consumed tokens of the previous point) / (number of steps x `step_s`), if the log counts tokens |
+//! | `tokens_per_s` | the job rate in the log; otherwise (consumed tokens - consumed tokens of the previous point) / (number of steps x `step_s`), if the log counts tokens; for rounded counters since the first point of the segment |
 //! | `tokens_per_s_per_device` | the rate per device in the log |
 //! | `samples_per_s` | the rate in the log; otherwise from consumed samples in the same way; otherwise `global_batch` / `step_s` |
 //! | `memory_gib` | maximum allocated memory over all ranks; currently allocated memory if the log contains no maximum |
 //! | `reserved_gib` | maximum memory over all ranks that the allocator reserved |
-//! | `phases` | time per timer name: maximum over all ranks, otherwise the time on the printing rank |
+//! | `phases` | time per timer name: maximum and minimum over all ranks, otherwise the time on the printing rank |
 //!
 //! No value is derived across a restart, or from counters that do not increase.
 
@@ -22,7 +22,20 @@ use planner::run_comparison::median;
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct PointConverter {
     last: Option<Last>,
+    /// First count of tokens in the segment.
+    first: Option<TokenCount>,
 }
+
+/// Tokens since the start of the training at a step.
+#[derive(Debug, Clone, Copy)]
+struct TokenCount {
+    segment: u32,
+    step: u64,
+    tokens: u64,
+}
+
+/// Smallest growth of a rounded counter of tokens, in units of the rounding: an error of 2 %.
+const MIN_ROUNDINGS: u64 = 50;
 
 #[derive(Debug, Clone, Copy)]
 struct Last {
@@ -50,7 +63,13 @@ impl PointConverter {
             time_ms: point.time_us.map(|time| time.div_euclid(1000)),
             step_s: point.step_time_s,
             step_s_origin: point.step_time_origin.and_then(origin),
-            tokens_per_s: point.tokens_per_s.or_else(|| per_s(point.consumed_tokens, |last| last.tokens)),
+            tokens_per_s: point.tokens_per_s.or_else(|| {
+                if point.token_rounding.is_some() {
+                    self.rounded_rate(point)
+                } else {
+                    per_s(point.consumed_tokens, |last| last.tokens)
+                }
+            }),
             tokens_per_s_per_device: point.tokens_per_s_per_device,
             samples_per_s: point
                 .samples_per_s
@@ -73,6 +92,17 @@ impl PointConverter {
         }
     }
 
+    /// Returns tokens per second from a rounded counter (`1.258B`): its growth since the first point of the segment, if that is much
+    /// more than the rounding.
+    fn rounded_rate(&self, point: &Point) -> Option<f64> {
+        let first = self.first.filter(|first| first.segment == point.segment)?;
+        let steps = point.step.checked_sub(first.step).filter(|&steps| steps > 0)?;
+        let least = point.token_rounding?.saturating_mul(MIN_ROUNDINGS);
+        let grown = point.consumed_tokens?.checked_sub(first.tokens).filter(|&grown| grown >= least)?;
+        let step_s = point.step_time_s.filter(|&step_s| step_s > 0.0)?;
+        Some(grown as f64 / steps as f64 / step_s)
+    }
+
     /// Returns the seconds since the previous point: number of steps times step time if the log
     /// contains it, otherwise the difference of the timestamps.
     pub(super) fn interval_s(&self, point: &Point) -> Option<f64> {
@@ -83,6 +113,11 @@ impl PointConverter {
 
     /// Makes `point` the previous point.
     pub(super) fn advance(&mut self, point: &Point) {
+        if let Some(tokens) = point.consumed_tokens
+            && self.first.is_none_or(|first| first.segment != point.segment)
+        {
+            self.first = Some(TokenCount { segment: point.segment, step: point.step, tokens });
+        }
         self.last = Some(Last {
             segment: point.segment,
             step: point.step,
@@ -125,15 +160,19 @@ fn phases(timers: &[Timer]) -> Vec<PhaseTime> {
         let rank_time_s = timer.max_s.or(ranks);
         let Some(time_s) = rank_time_s.or(timer.time_s) else { continue };
         let is_single_rank = rank_time_s.is_none();
+        let fastest = timer.ranks.iter().map(|rank| rank.time_s).min_by(f64::total_cmp);
+        let min_s = timer.min_s.or(fastest.filter(|_| timer.ranks.len() > 1));
         // A log has at most a few dozen timers, so a linear search is fast enough.
         match phases.iter_mut().find(|phase| phase.name == timer.name) {
             Some(phase) => {
                 phase.time_s = phase.time_s.max(time_s);
+                phase.min_s = phase.min_s.into_iter().chain(min_s).min_by(f64::total_cmp);
                 phase.one_rank &= is_single_rank;
             }
             None => phases.push(PhaseTime {
                 name: timer.name.clone(),
                 time_s,
+                min_s,
                 one_rank: is_single_rank,
                 slow_rank: slow_rank(&timer.ranks),
                 slow_ranks: slow_ranks(&timer.ranks),
@@ -230,6 +269,24 @@ mod tests {
         assert_eq!(converter.interval_s(&Point { segment: 1, ..second }), None);
     }
 
+    /// 524,288 tokens per step, printed with three decimals of a billion. One step is less than the rounding; 100 steps are 52 roundings.
+    #[test]
+    fn rounded_counters_need_many_steps() {
+        let mut converter = PointConverter::default();
+        let at = |step: u64| Point {
+            step,
+            consumed_tokens: Some((step * 524_288 + 500_000) / 1_000_000 * 1_000_000),
+            token_rounding: Some(1_000_000),
+            step_time_s: Some(2.0),
+            ..Point::default()
+        };
+        converter.advance(&at(1));
+        assert_eq!(converter.point(2, &at(2)).tokens_per_s, None);
+        converter.advance(&at(2));
+        let rate = converter.point(3, &at(101)).tokens_per_s.unwrap();
+        assert!((rate / 262_144.0 - 1.0).abs() < 0.02, "{rate}");
+    }
+
     #[test]
     fn memory_and_timers_use_the_worst_rank() {
         let memory = |rank, max_gib| Memory { rank: Some(rank), max_allocated_gib: Some(max_gib), ..Memory::default() };
@@ -251,6 +308,8 @@ mod tests {
         let phases: Vec<(&str, f64)> =
             run_point.phases.iter().map(|phase| (phase.name.as_str(), phase.time_s)).collect();
         assert_eq!(phases, [("forward", 3.0), ("optimizer", 0.75), ("backward", 0.75)]);
+        let fastest: Vec<Option<f64>> = run_point.phases.iter().map(|phase| phase.min_s).collect();
+        assert_eq!(fastest, [Some(1.0), Some(0.5), Some(0.5)]);
         let slow: Vec<Option<u32>> = run_point.phases.iter().map(|phase| phase.slow_rank).collect();
         assert_eq!(slow, [None, None, Some(5)]);
         assert_eq!(run_point.phases[2].slow_ranks, [5]);

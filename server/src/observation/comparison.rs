@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use api::run::{
-    Comparison, Outlier, OutlierReason, PhaseResidual, Prediction, PredictionBand, Quantity, RunPoint, SegmentSummary,
-    StepTimeChange, StepTimeOrigin,
+    Comparison, Outlier, OutlierReason, PhaseResidual, PhaseTime, Prediction, PredictionBand, Quantity, RunPoint,
+    SegmentSummary, StepTimeChange, StepTimeOrigin,
 };
 use planner::certainty;
 use planner::outcome::{BatchSummary, Planned};
 use planner::run_comparison::{
     Agreement, Band, Change, JobComparison, JobQuantity, Phase, PhaseTimes, PredictedPhases, Reason, Sifted, Step,
-    Timed, TimerRanks, inside, median, phase_times, predicted_phases, sift,
+    Timed, TimerRanks, contains_waits, inside, median, phase_times, predicted_phases, sift,
 };
 use planner::scenario::Scenario;
 
@@ -388,12 +388,17 @@ pub(super) fn predicted(context: &RunContext, planned: &Planned) -> PredictedPha
     predicted_phases(planned, context.whose(), context.timeline.as_ref())
 }
 
+/// Returns the time of a timer that is compared: of the slowest rank, or of the fastest if the others wait in it.
+fn compared_s(phase: &PhaseTime) -> f64 {
+    phase.min_s.filter(|_| contains_waits(&phase.name)).unwrap_or(phase.time_s)
+}
+
 /// Median time per phase, with the names of the summed timers.
 pub(super) fn measured_phases(selected: &[&RunPoint]) -> Vec<PhaseTimes> {
     let mut all: Vec<(PhaseTimes, Vec<f64>)> = Vec::new();
     for point in selected {
         let timers: Vec<Timed<'_>> =
-            point.phases.iter().map(|phase| Timed { name: &phase.name, seconds: phase.time_s }).collect();
+            point.phases.iter().map(|phase| Timed { name: &phase.name, seconds: compared_s(phase) }).collect();
         for times in phase_times(&timers) {
             if let Some((known, each)) = all.iter_mut().find(|(known, _)| known.phase == times.phase) {
                 each.push(times.seconds);
@@ -429,7 +434,12 @@ fn phase_residuals(
              replicas. Waiting after the last backward pass is included in gradient reduction or optimizer."
                 .to_owned(),
         ),
-        TimerRanks::Slowest => notes.push(
+        TimerRanks::Range => notes.push(
+            "Each row shows the slowest rank, in the log and in the plan. Gradient reduction shows the fastest, because it contains \
+             waits for slower ranks. Sends and receives are not compared: their slowest ranks differ."
+                .to_owned(),
+        ),
+        TimerRanks::Slowest | TimerRanks::Fastest => notes.push(
             "Each row shows the slowest rank, in the log and in the plan. Sends and receives are not compared: their \
              slowest ranks differ."
                 .to_owned(),

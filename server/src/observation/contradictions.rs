@@ -7,6 +7,7 @@ use planner::utilisation::by_formula;
 use super::RunContext;
 use super::job::planned_job;
 use super::slow_ranks::SlowRanks;
+use super::spread::Spread;
 
 /// Ratio of two values above which they contradict each other. Logs round values, and timers are of the slowest rank.
 const TOLERANCE: f64 = 1.1;
@@ -37,7 +38,8 @@ pub(super) fn notes(context: &RunContext, selected: &[&RunPoint], phases: &[Phas
     notes.extend(device_rate(context, step_s));
     let samples = figure(|point| point.global_batch.map(|samples| samples as f64));
     notes.extend(clock_rate(selected, samples, planned_job(context).samples_per_step()));
-    notes.extend(SlowRanks::find(selected, context).map(|slow| slow.note()));
+    let slow = SlowRanks::find(selected, context).map(|slow| slow.note());
+    notes.extend(slow.or_else(|| Spread::find(selected, context).map(|spread| spread.note())));
     notes
 }
 

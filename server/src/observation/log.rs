@@ -15,6 +15,7 @@ use planner::slowness::{self, Measured, PhaseGap};
 use super::comparison::{selected_points, sifted};
 use super::contradictions::{long_reading, long_timer};
 use super::slow_ranks::SlowRanks;
+use super::spread::Spread;
 use super::{RunContext, Watched, compared, fill_step_times};
 use crate::live::log_points;
 
@@ -43,6 +44,8 @@ pub(crate) struct Log {
     points: Vec<RunPoint>,
     /// Assumptions and problems of the import.
     notes: Vec<String>,
+    /// Note that most step lines are unreadable.
+    unreadable: Option<String>,
 }
 
 /// Start of the note that a log has no step time. It does not apply to step times that follow from the plan.
@@ -69,7 +72,8 @@ impl Log {
         } else {
             vec![job_setup(&bytes[..bytes.len().min(SETUP_BYTES)])]
         };
-        Ok(Self { name: name.to_owned(), setups, points, notes: import_notes(report) })
+        let unreadable = unreadable(report.skipped, points.len());
+        Ok(Self { name: name.to_owned(), setups, points, notes: import_notes(report), unreadable })
     }
 }
 
@@ -101,7 +105,7 @@ pub(crate) fn check_log(
     })?;
     let timeline = planning.timelines.into_iter().find(|stored| stored.iteration == 0);
     let batches = planning.outcome.batches;
-    let Log { name, setups, mut points, mut notes } = log;
+    let Log { name, setups, mut points, mut notes, unreadable } = log;
     let tokens: Vec<u64> = batches.iter().map(|batch| batch.tokens).collect();
     let filled = fill_step_times(&mut points, &tokens, valid.scenario().cluster.devices());
     if filled.is_some() {
@@ -124,6 +128,7 @@ pub(crate) fn check_log(
     };
     let segment = part.map(|(part, _)| part);
     let slow = slow_ranks(&context, segment);
+    let is_spread = slow.is_none() && has_spread(&context, segment);
     let mut comparison = compared(&context, segment);
     if measured_step(&comparison).is_none() {
         comparison.notes.push(
@@ -132,7 +137,14 @@ pub(crate) fn check_log(
                 .to_owned(),
         );
     }
-    let measured = measured_step(&comparison).filter(|_| comparison.job.is_comparable());
+    let is_readable = unreadable.is_none();
+    if let Some(note) = unreadable {
+        comparison.notes.insert(0, note);
+        for prediction in &mut comparison.predictions {
+            (prediction.error, prediction.inside, prediction.next) = (None, None, None);
+        }
+    }
+    let measured = measured_step(&comparison).filter(|_| comparison.job.is_comparable() && is_readable);
     let slowness = measured.map(|step_s| slowness::explain(valid, Measured::StepS(step_s), workers, cancellation));
     let slowness = slowness.transpose()?.map(|mut slowness| {
         if let Some(read_s) = reading_s(&comparison) {
@@ -143,7 +155,9 @@ pub(crate) fn check_log(
         }
         slowness.rank_by_phases(&phase_gaps(&comparison, slowness.measured_s));
         if let Some(slow) = &slow {
-            slowness.rank_by_slow_ranks(slow.are_last_stage());
+            slowness.rank_by_slow_ranks(Some(slow.are_last_stage()));
+        } else if is_spread {
+            slowness.rank_by_slow_ranks(None);
         }
         slowness
     });
@@ -154,6 +168,21 @@ pub(crate) fn check_log(
 fn slow_ranks(context: &RunContext, segment: Option<u32>) -> Option<SlowRanks> {
     let sifted = sifted(&context.points);
     SlowRanks::find(&selected_points(&context.points, &sifted, segment), context)
+}
+
+/// Returns whether some ranks of unknown number are slow.
+fn has_spread(context: &RunContext, segment: Option<u32>) -> bool {
+    let sifted = sifted(&context.points);
+    Spread::find(&selected_points(&context.points, &sifted, segment), context).is_some()
+}
+
+/// Returns a note if more lines are unreadable than steps are read. The steps that are read can then be those of the warm-up.
+fn unreadable(lines: u64, steps: usize) -> Option<String> {
+    (lines > steps as u64).then(|| {
+        format!(
+            "No verdict: {lines} lines of the log are not readable, and only {steps} steps are read. The steps that are read can be              special ones, for example those of the warm-up."
+        )
+    })
 }
 
 /// Returns the assumptions and problems of an import as sentences.
@@ -264,7 +293,13 @@ mod tests {
             "planners": ["1f1b"], "iterations": 1
         });
         let valid = ValidScenario::new(parse(&document.to_string()).unwrap(), &NoDatasets).unwrap();
-        let log = Log { name: "a.log".to_owned(), setups: vec![JobSetup::default()], points, notes: Vec::new() };
+        let log = Log {
+            name: "a.log".to_owned(),
+            setups: vec![JobSetup::default()],
+            points,
+            notes: Vec::new(),
+            unreadable: None,
+        };
         check_log(log, &valid, &SequentialWorkers, &NeverCancelled).unwrap()
     }
 
@@ -362,6 +397,13 @@ mod tests {
             found.comparison.notes
         );
         assert!(!has_note(&found, "No known formula"));
+    }
+
+    #[test]
+    fn mostly_unreadable_logs_have_no_verdict() {
+        assert_eq!(unreadable(3, 3), None);
+        let note = unreadable(20, 3).unwrap();
+        assert!(note.starts_with("No verdict: 20 lines of the log are not readable, and only 3 steps"), "{note}");
     }
 
     #[test]

@@ -65,27 +65,40 @@ pub(super) fn straggler(report: &RankReport) -> String {
     let (collectives, ranks) = (report.collectives, report.ranks.len());
     let mut lines =
         vec![format!("{collectives} collectives on {ranks} ranks, {} of waiting in sum", ms(report.wait_ns))];
-    lines.extend(report.straggler.iter().flat_map(described));
+    let over = match report.steps.len() {
+        0 => String::new(),
+        1 => " in 1 step".to_owned(),
+        count => format!(" in {count} steps"),
+    };
+    lines.extend(report.straggler.iter().flat_map(|straggler| described(straggler, &over)));
     joined(lines, &report.notes)
 }
 
-fn described(straggler: &Straggler) -> [String; 3] {
-    let steps = straggler
-        .step_share
-        .map_or_else(String::new, |share| format!(", and causes the longest wait in {} of the steps", percent(share)));
+fn described(straggler: &Straggler, over: &str) -> [String; 4] {
+    let is_one = straggler.slow_ranks.len() < 2;
+    let (causes, arrives) = if is_one { ("causes", "arrives") } else { ("cause", "arrive") };
+    let steps = straggler.step_share.map_or_else(String::new, |share| {
+        format!(", and {causes} the longest wait in {} of the steps", percent(share))
+    });
     let ratio = straggler
         .same_kernels_ratio
         .map_or_else(String::new, |ratio| format!("; the same kernels take {ratio:.3} times as long"));
+    let (word, of) = if is_one {
+        ("straggler", "against the median of the other ranks".to_owned())
+    } else {
+        ("stragglers", format!("rank {} against the median of the ranks that are not slow", straggler.rank))
+    };
     [
         format!(
-            "straggler: rank {} causes {} of the waiting and arrives last in {} of the collectives{steps}",
-            straggler.rank,
+            "{word}: {} {causes} {} of the waiting and {arrives} last in {} of the collectives{steps}",
+            straggler.named(),
             percent(straggler.caused_share),
             percent(straggler.last_share)
         ),
         format!("reason: {}", reason(straggler.cause)),
+        format!("lost: about {} of each other rank{over}", ms(straggler.lost_ns)),
         format!(
-            "against the median of the other ranks: compute {}, idle {}, copies {}{ratio}",
+            "{of}: compute {}, idle {}, copies {}{ratio}",
             change(straggler.excess_compute_ns),
             change(straggler.excess_idle_ns),
             change(straggler.excess_copy_ns)
@@ -96,10 +109,10 @@ fn described(straggler: &Straggler) -> [String; 3] {
 const fn reason(cause: Cause) -> &'static str {
     match cause {
         Cause::SlowerKernels => "the same kernels take longer: the device is slower, or runs at a lower clock",
-        Cause::MoreWork => "it runs more kernels, or other kernels: it has more work",
-        Cause::Host => "its device is idle: the host launches late, for example because of data loading",
+        Cause::MoreWork => "more kernels, or other kernels: more work",
+        Cause::Host => "the device is idle: the host launches late, for example because of data loading",
         Cause::Copies => "copies take longer",
-        Cause::Unknown => "its device takes no longer than the others; a link or the start of the step may be late",
+        Cause::Unknown => "the device takes no longer than the others; a link or the start of the step may be late",
     }
 }
 

@@ -84,6 +84,12 @@ pub fn forward_contains_reading(timers: &[String]) -> bool {
     !timers.iter().any(|timer| deepspeed::is_forward(timer))
 }
 
+/// Whether a timer contains waits for slower ranks: the fastest rank waits longest, and the rank with the shortest time shows the
+/// transfer.
+pub fn contains_waits(timer: &str) -> bool {
+    Phase::from_timer(timer) == Some(Phase::Reduction)
+}
+
 /// A timer value for a step.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Timed<'a> {
@@ -138,6 +144,10 @@ pub enum TimerRanks {
     LastRank,
     /// The slowest rank for each timer.
     Slowest,
+    /// The fastest rank for each timer.
+    Fastest,
+    /// The fastest rank for the gradient reduction, which contains waits on the others, and the slowest rank for other timers.
+    Range,
 }
 
 /// Predicted time per phase in seconds. `None` if the plan has no such phase, or it is not
@@ -178,19 +188,23 @@ impl PredictedPhases {
 /// is only returned for a single rank.
 pub fn predicted_phases(planned: &Planned, whose: TimerRanks, timeline: Option<&Timeline>) -> PredictedPhases {
     let last = planned.ranks.len().saturating_sub(1) as u32;
+    let fastest =
+        |value: &dyn Fn(&RankSummary) -> Option<f64>| planned.ranks.iter().filter_map(value).min_by(f64::total_cmp);
     let select = |value: &dyn Fn(&RankSummary) -> Option<f64>| match whose {
         TimerRanks::LastRank => planned.ranks.last().and_then(value),
-        TimerRanks::Slowest => planned.ranks.iter().filter_map(value).max_by(f64::total_cmp),
+        TimerRanks::Slowest | TimerRanks::Range => planned.ranks.iter().filter_map(value).max_by(f64::total_cmp),
+        TimerRanks::Fastest => fastest(value),
     };
+    let sync_s = |rank: &RankSummary| Some(rank.time.sync_s);
     let active_s = |rank: &RankSummary| rank.time.compute_s + rank.time.recompute_s + rank.time.exposed_s;
     PredictedPhases {
         forward_s: select(&|rank| Some(active_s(rank) * forward_share(planned, rank.rank)?)),
         backward_s: select(&|rank| Some(active_s(rank) * (1.0 - forward_share(planned, rank.rank)?))),
         waiting_s: match whose {
             TimerRanks::LastRank => timeline.and_then(|timeline| waiting(timeline, last)),
-            TimerRanks::Slowest => None,
+            TimerRanks::Slowest | TimerRanks::Fastest | TimerRanks::Range => None,
         },
-        reduction_s: select(&|rank| Some(rank.time.sync_s)),
+        reduction_s: if whose == TimerRanks::Range { fastest(&sync_s) } else { select(&sync_s) },
         optimizer_s: select(&|rank| Some(rank.time.optimizer_s)),
     }
 }

@@ -80,18 +80,18 @@ impl Slowness {
         }
     }
 
-    /// Uses the timers of all ranks, of which some are slow, to order the causes of a slower run. A slow device is first, unless
-    /// the slow ranks are the last pipeline stage: then its layers are. Other stages and devices contradict more layers on the
-    /// last stage.
-    pub fn rank_by_slow_ranks(&mut self, are_last_stage: bool) {
+    /// Uses timers of which some ranks are slow to order the causes of a slower run. A slow device is first, unless the slow ranks
+    /// are the last pipeline stage: then its layers are. Other stages and devices contradict more layers on the last stage. `None`
+    /// if the log does not show which ranks are slow.
+    pub fn rank_by_slow_ranks(&mut self, are_last_stage: Option<bool>) {
         let is_of = |cause: &Cause, pointer: &str| cause.fields.iter().any(|field| field.pointer == pointer);
-        if !are_last_stage {
+        if are_last_stage == Some(false) {
             let (layers, others): (Vec<Cause>, Vec<Cause>) =
                 std::mem::take(&mut self.causes).into_iter().partition(|cause| is_of(cause, LAYERS));
             self.contradicted.extend(layers.into_iter().map(|cause| cause.title));
             self.causes = others;
         }
-        let first = if are_last_stage { LAYERS } else { CLOCKS };
+        let first = if are_last_stage == Some(true) { LAYERS } else { CLOCKS };
         self.causes.sort_by_key(|cause| !is_of(cause, first));
     }
 

@@ -8,14 +8,17 @@
 
 mod attribution;
 mod clocks;
+mod common;
 mod matching;
 mod straggler;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 use super::recorded::{Recorded, Usage};
+use attribution::Caused;
+use common::Common;
 use matching::Matched;
 pub use straggler::{Cause, KernelExcess, Straggler};
 
@@ -60,6 +63,8 @@ pub struct RankWait {
     pub idle_ns: u64,
     /// Time in collectives before the last rank arrives.
     pub waited_ns: u64,
+    /// Time with a communication kernel, waits included, and without a compute kernel.
+    pub exposed_ns: u64,
     /// Sum of the waits that go back to this rank: it arrives last because of its own time, not because
     /// it waited in an earlier collective.
     pub caused_ns: u64,
@@ -174,6 +179,8 @@ pub(super) struct Joined<'r> {
     pub(super) matched: Vec<Matched>,
     pub(super) clocks: clocks::Clocks,
     notes: Vec<String>,
+    /// True if the ranks have different numbers of collectives of an operation.
+    are_unequal: bool,
 }
 
 impl<'r> Joined<'r> {
@@ -190,7 +197,7 @@ impl<'r> Joined<'r> {
         }
         let mut notes: Vec<String> = recorded.iter().filter_map(|rank| rank.duplicates_note()).collect();
         notes.extend(missing(&recorded));
-        let matched = matching::matched(&recorded, &mut notes);
+        let (matched, are_unequal) = matching::matched(&recorded, &mut notes);
         if matched.is_empty() {
             return Err(RanksError::NothingShared(if notes.is_empty() {
                 "they have no communication kernels".to_owned()
@@ -199,7 +206,7 @@ impl<'r> Joined<'r> {
             }));
         }
         let clocks = clocks::align(recorded.len(), &matched);
-        Ok(Self { recorded, matched, clocks, notes })
+        Ok(Self { recorded, matched, clocks, notes, are_unequal })
     }
 }
 
@@ -227,7 +234,7 @@ fn missing(recorded: &[&Recorded]) -> Option<String> {
 /// # Errors
 /// Fewer than two ranks, two traces of the same rank, or no collective in common.
 pub fn ranks(recorded: &[Recorded], longest: usize) -> Result<RankReport, RanksError> {
-    let Joined { recorded, matched, clocks, mut notes } = Joined::new(recorded)?;
+    let Joined { recorded, matched, clocks, mut notes, are_unequal } = Joined::new(recorded)?;
     let alone = clocks.offset_ns.iter().filter(|offset| offset.is_none()).count();
     if alone > 0 {
         notes.push(format!(
@@ -235,25 +242,40 @@ pub fn ranks(recorded: &[Recorded], longest: usize) -> Result<RankReport, RanksE
             recorded[0].rank
         ));
     }
-    let common = common_steps(&recorded);
-    let occurrences: Vec<Occurrence> = matched.iter().map(|matched| occurrence(matched, &recorded)).collect();
-    let causes = attribution::attributed(&recorded, &matched, &clocks);
+    let (causes, mut exposed) = attribution::attributed(&recorded, &matched, &clocks);
+    let common = Common::new(&recorded, &matched, are_unequal);
+    let compared = |index: &usize| common.has(&matched[*index]);
+    exposed.retain(|wait| compared(&wait.collective));
+    let (occurrences, causes): (Vec<Occurrence>, Vec<Caused>) = (0..matched.len())
+        .zip(causes)
+        .filter(|(index, _)| compared(index))
+        .map(|(index, causes)| (occurrence(&matched[index], &recorded), causes))
+        .unzip();
+    if occurrences.is_empty() {
+        return Err(RanksError::NothingShared("the traces have no step in common".to_owned()));
+    }
+    if occurrences.len() < matched.len() {
+        notes.push(format!(
+            "{} collectives outside of the part that all traces have are not compared.",
+            matched.len() - occurrences.len()
+        ));
+    }
+    let of_rank = |(rank, ns): (usize, u64)| (recorded[rank].rank, ns);
     let attributed: Vec<Attributed<'_>> = occurrences
         .iter()
         .zip(causes)
-        .map(|(occurrence, causes)| Attributed {
-            occurrence,
-            causes: causes.into_iter().map(|(rank, ns)| (recorded[rank].rank, ns)).collect(),
-        })
+        .map(|(occurrence, causes)| Attributed { occurrence, causes: causes.into_iter().map(of_rank).collect() })
         .collect();
     let steps = steps(&attributed);
     let groups = groups(&attributed);
-    let ranks: Vec<RankWait> = recorded
-        .iter()
-        .zip(&clocks.offset_ns)
-        .map(|(rank, clock)| rank_wait(rank, *clock, &common, &attributed, &steps))
-        .collect();
-    let straggler = straggler::find(&recorded, &ranks, &common, occurrences.len() as u64, steps.len() as u64);
+    let rank = |index: usize| {
+        let recorded = recorded[index];
+        let usage = Usage::of(recorded.slices.iter().filter(|slice| common.has_slice(index, slice)));
+        rank_wait(recorded, usage, clocks.offset_ns[index], &attributed, &steps)
+    };
+    let ranks: Vec<RankWait> = (0..recorded.len()).map(rank).collect();
+    let counts = straggler::Counts { collectives: occurrences.len() as u64, steps: steps.len() as u64 };
+    let straggler = straggler::find(&recorded, &ranks, &common, &exposed, counts);
     if straggler.is_none() {
         notes.push("No rank stands out: the waits are short, or spread over the ranks.".to_owned());
     }
@@ -271,13 +293,6 @@ pub fn ranks(recorded: &[Recorded], longest: usize) -> Result<RankReport, RanksE
     report.longest.sort_by_key(|occurrence| (std::cmp::Reverse(occurrence.wait_ns), occurrence.end_ns));
     report.longest.truncate(longest);
     Ok(report)
-}
-
-/// Returns the steps that all ranks have; empty if a rank has none.
-fn common_steps(recorded: &[&Recorded]) -> BTreeSet<u64> {
-    let mut sets = recorded.iter().map(|rank| rank.steps.iter().map(|step| step.number).collect::<BTreeSet<u64>>());
-    let first = sets.next().unwrap_or_default();
-    sets.fold(first, |common, steps| common.intersection(&steps).copied().collect())
 }
 
 fn occurrence(matched: &Matched, recorded: &[&Recorded]) -> Occurrence {
@@ -362,12 +377,11 @@ fn groups(attributed: &[Attributed<'_>]) -> Vec<GroupWait> {
 
 fn rank_wait(
     recorded: &Recorded,
+    usage: Usage,
     clock_ns: Option<i64>,
-    common: &BTreeSet<u64>,
     attributed: &[Attributed<'_>],
     steps: &[StepWait],
 ) -> RankWait {
-    let usage = Usage::of(recorded.slices.iter().filter(|slice| is_common(common, slice.step)));
     let mut rank = RankWait {
         rank: recorded.rank,
         name: recorded.name.clone(),
@@ -377,6 +391,7 @@ fn rank_wait(
         copy_ns: usage.copies,
         idle_ns: usage.span - usage.busy,
         waited_ns: 0,
+        exposed_ns: usage.exposed,
         caused_ns: 0,
         late_ns: 0,
         last: 0,
@@ -394,11 +409,6 @@ fn rank_wait(
         }
     }
     rank
-}
-
-/// True if a slice is in a step that all ranks have, or if there are no such steps.
-fn is_common(common: &BTreeSet<u64>, step: Option<u64>) -> bool {
-    common.is_empty() || step.is_some_and(|step| common.contains(&step))
 }
 
 #[cfg(test)]

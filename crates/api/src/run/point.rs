@@ -114,6 +114,9 @@ pub struct PhaseTime {
     pub name: String,
     /// Time in s, for the slowest rank if the log has several.
     pub time_s: f64,
+    /// Time of the fastest rank in s, if the log has the times of several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_s: Option<f64>,
     /// True if only the printing rank is measured.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub one_rank: bool,

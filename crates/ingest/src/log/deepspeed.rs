@@ -95,6 +95,11 @@ pub(super) fn breakdown(text: &str, limits: &Limits) -> Option<Reading> {
     let timers: Vec<Timer> = pairs.iter().take(limits.timers).map(timer).collect();
     let millis = |keys: [&str; 2]| pairs.iter().find(|(name, _)| keys.contains(name)).and_then(|(_, value)| *value);
     let parts = [["fwd", "forward"], ["bwd", "backward"], ["step", "step"]].map(millis);
+    // The optimizer prints its timers before the line of the step.
+    if pairs.iter().all(|(name, _)| name.starts_with("optimizer_")) {
+        let point = Point { source: Source::DeepspeedStep, timers, ..Point::default() };
+        return Some(Reading::BeforeStep(Box::new(point)));
+    }
     let [Some(forward), Some(backward), Some(optimizer)] = parts else { return Some(Reading::Timers(timers)) };
     let mut point = Point { source: Source::DeepspeedBreakdown, time_us: time_us(before), timers, ..Point::default() };
     point.set_step_time((forward + backward + optimizer) / 1e3, StepTimeOrigin::Timers);

@@ -65,21 +65,34 @@ pub(super) fn step(text: &str, limits: &Limits) -> Option<Reading> {
     if let Some((_, rate)) = before.rsplit_once("samples/sec:") {
         draft.set_text("samples/sec", rate.trim_end_matches([' ', '|']), None, limits);
     }
+    let (mut is_read, mut is_unread) = (false, false);
     for (name, value) in pairs(after) {
         let Some(value) = value else { return Some(Reading::Torn(Tear::Cut)) };
+        draft.point.is_megatron_flops |= name.ends_with("(TFLOP/s/GPU)");
+        // Primus prints the average after the value: `435.3 (avg 435.1)`.
+        let value = value.split_once(" (avg ").map_or(value, |(value, _)| value);
         // These trainers never group thousands, so a comma indicates text from another line.
         if is_missing(value) || (!value.contains(',') && draft.set_text(name, value, None, limits)) {
+            is_read = true;
             continue;
         }
         // ms-swift prints `remaining time: 1h 3m 4s`.
         if let Some(seconds) = duration_s(value) {
             draft.set_text(&format!("{name} (s)"), &seconds.to_string(), None, limits);
+            is_read = true;
             continue;
         }
         // Primus prints the step value and the average: 2701.3/2712.7.
-        if !slashed(&mut draft, name, value, limits) {
-            return Some(Reading::Torn(Tear::Value));
+        if slashed(&mut draft, name, value, limits) {
+            is_read = true;
+        } else {
+            is_unread = true;
+            draft.leave_out();
         }
+    }
+    // Without any readable value, the text between the bars is of another writer.
+    if is_unread && !is_read {
+        return Some(Reading::Torn(Tear::Value));
     }
     // NeMo resets the iteration each epoch but not the global step. Both count from zero.
     let global = draft.point.others.iter().find(|other| nemo && other.name == "global_step").map(|other| other.value);
@@ -95,6 +108,8 @@ pub(super) fn step(text: &str, limits: &Limits) -> Option<Reading> {
 /// Parses values separated by slashes: either with a name for each value (`mem usage/free/total:
 /// 150GB/41GB/191GB`), or a value and its average. Returns false if a value is not a number.
 fn slashed(draft: &mut Draft, name: &str, value: &str, limits: &Limits) -> bool {
+    // Primus: `tokens/s/GPU inst/harmonic mean: 4993.4/4991.5`.
+    let name = name.split_once(" inst/").map_or(name, |(name, _)| name);
     let values: Vec<&str> = value.split('/').collect();
     if values.len() < 2 || values.iter().any(|value| quantity(value).is_none()) {
         return false;
@@ -110,6 +125,23 @@ fn slashed(draft: &mut Draft, name: &str, value: &str, limits: &Limits) -> bool 
         draft.set_text(&format!("{name} average"), values[1], None, limits);
     }
     true
+}
+
+/// Parses the line that Megatron-Bridge prints before a step line: `Step Time : 3.28s GPU utilization: 435.5MODEL_TFLOP/s/GPU`.
+pub(super) fn bridge(text: &str, limits: &Limits) -> Option<Reading> {
+    let (before, rest) = text.split_once("Step Time :")?;
+    let (seconds, rest) = rest.split_once("GPU utilization:")?;
+    let unit = ["MODEL_TFLOP/s/GPU", "TFLOP/s/GPU"].into_iter().find_map(|unit| rest.split_once(unit));
+    let (Some(seconds), Some(tflops)) =
+        (seconds.trim().strip_suffix('s').and_then(number), unit.and_then(|(value, _)| number(value.trim())))
+    else {
+        return Some(Reading::Torn(Tear::Cut));
+    };
+    let mut draft = Draft::new(Point { source: Source::Megatron, time_us: time_us(before), ..Point::default() });
+    draft.set("iteration-time", seconds, limits);
+    draft.set("tflops", tflops, limits);
+    draft.point.is_megatron_flops = true;
+    Some(Reading::BeforeStep(Box::new(draft.point)))
 }
 
 /// Parses the FLOPS line that Megatron-DeepSpeed prints after a step.

@@ -292,12 +292,16 @@ impl Point {
         }
         or(&mut self.elapsed_s, other.elapsed_s);
         or(&mut self.consumed_samples, other.consumed_samples);
-        or(&mut self.consumed_tokens, other.consumed_tokens);
+        if self.consumed_tokens.is_none() {
+            (self.consumed_tokens, self.token_rounding) = (other.consumed_tokens, other.token_rounding);
+        }
         or(&mut self.global_batch, other.global_batch);
         or(&mut self.tokens_per_s, other.tokens_per_s);
         or(&mut self.tokens_per_s_per_device, other.tokens_per_s_per_device);
         or(&mut self.samples_per_s, other.samples_per_s);
-        or(&mut self.tflops_per_device, other.tflops_per_device);
+        if self.tflops_per_device.is_none() {
+            (self.tflops_per_device, self.is_megatron_flops) = (other.tflops_per_device, other.is_megatron_flops);
+        }
         or(&mut self.mfu, other.mfu);
         or(&mut self.loss, other.loss);
         or(&mut self.learning_rate, other.learning_rate);

@@ -90,8 +90,10 @@ fn formula(point: &Point) -> Option<&'static str> {
             "torchtitan: 6 x parameters without embeddings + 12 x layers x hidden x sequence per token; attention is \
              counted without the causal mask, recomputation is not counted"
         }
-        // Only these forks print sample rates or consumed tokens.
-        Source::Megatron if point.samples_per_s.is_some() || point.consumed_tokens.is_some() => {
+        // Only these forks print sample rates or consumed tokens, and call the value TFLOPs.
+        Source::Megatron
+            if !point.is_megatron_flops && (point.samples_per_s.is_some() || point.consumed_tokens.is_some()) =>
+        {
             "Megatron-DeepSpeed and BLOOM: 72 x batch x sequence x layers x hidden^2 x (1 + sequence / (6 x hidden) + \
              vocabulary / (16 x layers x hidden)), times 4/3 where activations are recomputed: recomputation is counted"
         }

@@ -1,6 +1,7 @@
 //! Reads a log while it grows.
 
 mod beginning;
+mod decided;
 mod pieces;
 mod runs;
 
@@ -8,6 +9,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::bars::Bars;
 use super::cut::{self, LineEnd};
 use super::hugging_face::{Dict, Progress};
 use super::lines::{Line, Lines};
@@ -50,6 +52,7 @@ pub(super) struct Reader {
     /// Last epoch per rank for counted steps.
     epochs: BTreeMap<Option<u32>, f64>,
     progress: Progress,
+    bars: Bars,
     mlperf: Counting,
     /// Position of the best step name in rows.
     step_name: Option<usize>,
@@ -195,6 +198,7 @@ impl Reader {
         for (reading, rank, location) in self.mlperf.finish() {
             self.take_decided(reading, rank, location, limits);
         }
+        self.take_bars(limits);
         self.steps.finish(limits, &mut self.report);
         let mut points = self.steps.take_done();
         for (_, steps) in &mut self.others {
@@ -404,6 +408,9 @@ impl Reader {
         if ["s/it", "it/s", "s/ba", "ba/s", "global_step="].into_iter().any(has) {
             return progress_bar::step(text, limits).or_else(|| progress_bar::bar(text).map(Reading::Bar));
         }
+        if has("Step Time :") {
+            return megatron::bridge(text, limits);
+        }
         if has("Effective Tera Flops") {
             return megatron::flops(text, limits);
         }
@@ -476,8 +483,14 @@ impl Reader {
                 return self.take(*reading, rank, location, text, limits);
             }
             Reading::Dict(dict) => return self.dict(dict, rank, location, limits),
+            Reading::BeforeStep(mut point) => {
+                (point.line, point.offset) = (location.line, location.offset);
+                self.steps.hold(*point, limits, &mut self.report);
+                true
+            }
             Reading::Bar(bar) => {
                 self.progress.bar(bar);
+                self.bars.push(bar, location, limits);
                 report.ignored += 1;
                 return;
             }
@@ -519,36 +532,6 @@ impl Reader {
             }
         };
         self.companion(is_stored, location);
-    }
-
-    fn companion(&mut self, is_stored: bool, location: Location) {
-        self.report.companions += 1;
-        if !is_stored {
-            self.report.problem(
-                "a line beside the steps came before any step, or there are more than can be stored",
-                location,
-            );
-        }
-    }
-
-    /// Processes MLPerf events whose unit is decided.
-    fn take_decided(&mut self, reading: Reading, rank: Option<u32>, location: Location, limits: &Limits) {
-        match reading {
-            Reading::Mlperf(event) => {
-                let (reading, is_restart) = self.mlperf.step(event, limits, &mut self.report);
-                if is_restart {
-                    self.restart(limits);
-                }
-                self.take(reading, rank, location, "", limits);
-            }
-            Reading::Note(note) => {
-                // The header of MLPerf states the job before the first step.
-                let is_header = self.steps.open().is_none();
-                let is_stored = self.steps.note(note, limits) || is_header;
-                self.companion(is_stored, location);
-            }
-            other => self.take(other, rank, location, "", limits),
-        }
     }
 
     /// Processes a Hugging Face trainer dict.

@@ -250,6 +250,9 @@ pub struct Point {
     /// Tokens since the training start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub consumed_tokens: Option<u64>,
+    /// Smallest difference that the printed value of `consumed_tokens` shows, if it is rounded (`1.258B`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub token_rounding: Option<u64>,
     /// Samples per step.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub global_batch: Option<u64>,
@@ -265,6 +268,9 @@ pub struct Point {
     /// TFLOP/s per device, with the trainer's FLOP count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tflops_per_device: Option<f64>,
+    /// True if the log names the value as Megatron-LM does, which counts operations of the model.
+    #[serde(skip_serializing_if = "is_false")]
+    pub is_megatron_flops: bool,
     /// Model FLOPs utilization from 0 to 1, with the trainer's FLOP count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mfu: Option<f64>,
@@ -316,11 +322,13 @@ impl Default for Point {
             elapsed_s: None,
             consumed_samples: None,
             consumed_tokens: None,
+            token_rounding: None,
             global_batch: None,
             tokens_per_s: None,
             tokens_per_s_per_device: None,
             samples_per_s: None,
             tflops_per_device: None,
+            is_megatron_flops: false,
             mfu: None,
             loss: None,
             learning_rate: None,

@@ -22,9 +22,10 @@ pub(super) enum Reading {
     Step {
         point: Box<Point>,
         mark: Mark,
-        /// Values dropped because of limits.
-        left_out: u64,
+        left_out: LeftOut,
     },
+    /// Values of the next step line, which print before it.
+    BeforeStep(Box<Point>),
     /// Memory of a rank after a step.
     Memory {
         /// Step number in the line.
@@ -122,27 +123,40 @@ pub(super) enum Table {
     Ranks,
 }
 
+/// Numbers of values that a step line has and its point lacks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct LeftOut {
+    /// Dropped because of limits.
+    pub(super) beyond_limit: u64,
+    /// Values that are not numbers.
+    pub(super) unreadable: u64,
+}
+
 /// A point under construction.
 #[derive(Debug)]
 pub(super) struct Draft {
     pub(super) point: Point,
-    /// Values dropped because of limits.
-    left_out: u64,
+    left_out: LeftOut,
 }
 
 impl Draft {
     pub(super) fn new(point: Point) -> Self {
-        Self { point, left_out: 0 }
+        Self { point, left_out: LeftOut::default() }
+    }
+
+    /// Counts a value that is not a number.
+    pub(super) fn leave_out(&mut self) {
+        self.left_out.unreadable += 1;
     }
 
     /// Sets the field for a name.
     pub(super) fn set(&mut self, name: &str, value: f64, limits: &Limits) {
-        self.left_out += u64::from(!self.point.set(name, value, limits));
+        self.left_out.beyond_limit += u64::from(!self.point.set(name, value, limits));
     }
 
     /// Sets a metric, or stores the value under its name.
     pub(super) fn set_as(&mut self, measure: Option<Measure>, name: &str, value: f64, limits: &Limits) {
-        self.left_out += u64::from(!self.point.set_as(measure, name, value, limits));
+        self.left_out.beyond_limit += u64::from(!self.point.set_as(measure, name, value, limits));
     }
 
     /// Sets the field for a name from text with an optional unit or multiplier. Returns false if
@@ -171,6 +185,12 @@ impl Draft {
         } else if let Some(factor) = multiplier(suffix) {
             // 4.39G memory is 4.39 x 10^9 bytes if the name has no unit.
             self.set_as(measure, name, quantity.value * factor, limits);
+            if measure.is_some_and(|measure| measure.metric == Metric::ConsumedTokens) {
+                let decimals =
+                    text.split_once('.').map_or(0, |(_, rest)| rest.bytes().take_while(u8::is_ascii_digit).count());
+                let unit = (0..decimals.min(18)).fold(factor, |unit, _| unit / 10.0);
+                self.point.token_rounding = Some(unit.round().max(1.0) as u64);
+            }
         } else {
             let name = format!("{name} ({suffix})");
             self.set(&name, quantity.value, limits);

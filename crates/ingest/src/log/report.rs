@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Limits;
 use super::point::{Point, Source};
-use super::reading::Tear;
+use super::reading::{LeftOut, Tear};
 use super::text::clip;
 
 /// Lines that were skipped or repaired for the same reason.
@@ -114,10 +114,13 @@ impl Report {
     }
 
     /// Counts a step with dropped or invalid values.
-    pub(super) fn missing_values(&mut self, point: &Point, left_out: u64) {
+    pub(super) fn missing_values(&mut self, point: &Point, left_out: LeftOut) {
         let location = Location { line: point.line, offset: point.offset };
-        if left_out > 0 {
+        if left_out.beyond_limit > 0 {
             self.problem("a step has more values than can be stored", location);
+        }
+        if left_out.unreadable > 0 {
+            self.problem("a value of a step is not a number, and is missing", location);
         }
         if !point.not_finite.is_empty() {
             self.problem("a value is not a number or not finite, and is missing", location);

@@ -66,6 +66,8 @@ pub(super) struct Steps {
     pace: Pace,
     epochs: Epochs,
     early: Vec<(u64, Memory)>,
+    /// Values of the next step line, which print before it.
+    before_step: Option<Point>,
     setup: Vec<Timer>,
 }
 
@@ -96,8 +98,31 @@ impl Steps {
 
     /// Completes the open point and reports conclusions from all points.
     pub(super) fn finish(&mut self, limits: &Limits, report: &mut Report) {
+        self.without_step_line(limits, report);
         self.close(limits, report);
         self.pace.finish(report);
+    }
+
+    /// Holds values until their step line.
+    pub(super) fn hold(&mut self, point: Point, limits: &Limits, report: &mut Report) {
+        self.without_step_line(limits, report);
+        self.before_step = Some(point);
+    }
+
+    /// Uses values whose step line is missing. Timers belong to the open step. A step time is a step of its own in a log
+    /// without step lines.
+    fn without_step_line(&mut self, limits: &Limits, report: &mut Report) {
+        let Some(point) = self.before_step.take() else { return };
+        if point.step_time_s.is_none() {
+            for timer in point.timers {
+                self.timer(timer, limits);
+            }
+        } else if self.open.as_ref().is_none_or(|open| open.step_counted) {
+            self.take(point, Mark::Counted, None, limits, report);
+        } else {
+            let location = Location { line: point.line, offset: point.offset };
+            report.problem("the time of a step has no step line", location);
+        }
     }
 
     pub(super) fn close(&mut self, limits: &Limits, report: &mut Report) {
@@ -170,6 +195,11 @@ impl Steps {
         let location = Location { line: point.line, offset: point.offset };
         report.steps += 1;
         report.source(point.source);
+        if mark == Mark::Named
+            && let Some(before) = self.before_step.take_if(|before| before.source == point.source)
+        {
+            point.merge(before, limits);
+        }
         match mark {
             Mark::Named => {}
             Mark::Open => match &mut self.open {

@@ -18,6 +18,7 @@ use std::collections::BTreeMap;
 use super::json_lines::micros;
 use super::pace::Pace;
 use super::point::{Point, Source};
+use super::reading::LeftOut;
 use super::report::{Location, Report};
 use super::{Limits, Log, LogError};
 use event::Event;
@@ -268,7 +269,7 @@ impl Scalars {
     fn close(&mut self, limits: &Limits) {
         let Some(mut point) = self.open.take() else { return };
         self.pace.complete(&mut point, &mut self.report, limits);
-        self.report.missing_values(&point, 0);
+        self.report.missing_values(&point, LeftOut::default());
         self.report.points += 1;
         self.done.push(point);
     }

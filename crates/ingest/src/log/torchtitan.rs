@@ -93,5 +93,9 @@ fn take(draft: &mut Draft, name: &str, value: &str, rank: Option<u32>, limits: &
         None => (name.to_owned(), number_with_commas(value)),
     };
     let preferred = matches!(&*name, "tps" | "wps").then_some(Measure { metric: Metric::DeviceTokenRate, per: 1.0 });
+    // Ranks without the last pipeline stage have no loss and print -1.
+    if name == "loss" && value.is_some_and(|loss| loss.to_bits() == (-1.0_f64).to_bits()) {
+        return true;
+    }
     value.map(|value| draft.set_as(preferred.or_else(|| measure(&name)), &name, value, limits)).is_some()
 }

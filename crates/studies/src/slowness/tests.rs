@@ -173,10 +173,13 @@ fn slow_ranks_order_the_causes() {
         ["/layers_per_stage", "/cluster/inter_node/gb_per_s", "/cluster/device/peak_tflops"].map(cause_of).to_vec();
     let titles = |slowness: &Slowness| slowness.causes.iter().map(|cause| cause.title.clone()).collect::<Vec<_>>();
     let mut device = found.clone();
-    device.rank_by_slow_ranks(false);
+    device.rank_by_slow_ranks(Some(false));
     assert_eq!(titles(&device), ["/cluster/device/peak_tflops", "/cluster/inter_node/gb_per_s"]);
     assert_eq!(device.contradicted, ["/layers_per_stage"]);
-    found.rank_by_slow_ranks(true);
+    let mut unknown = found.clone();
+    unknown.rank_by_slow_ranks(None);
+    assert_eq!((titles(&unknown)[0].as_str(), unknown.causes.len()), ("/cluster/device/peak_tflops", 3));
+    found.rank_by_slow_ranks(Some(true));
     assert_eq!(titles(&found)[0], "/layers_per_stage");
 }
 

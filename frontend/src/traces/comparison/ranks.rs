@@ -216,16 +216,24 @@ fn Report(report: RankReport, traces: String) -> impl IntoView {
 #[component]
 fn StragglerText(straggler: Straggler) -> impl IntoView {
     let steps = straggler.step_share.map_or_else(String::new, |share| {
-        format!(", and causes the longest wait in {} of the steps", format::percent(share))
+        format!(", with the longest wait in {} of the steps", format::percent(share))
     });
     let ratio = straggler.same_kernels_ratio.map_or_else(String::new, |ratio| {
         format!(" Kernels that all ranks run equally often take {} as long.", format::ratio(ratio))
     });
+    let is_one = straggler.slow_ranks.len() < 2;
+    let (word, subject, causes, arrives) =
+        if is_one { ("Straggler", "It", "causes", "arrives") } else { ("Stragglers", "They", "cause", "arrive") };
+    let of = if is_one {
+        "Against the median of the other ranks".to_owned()
+    } else {
+        format!("Rank {} against the median of the ranks that are not slow", straggler.rank)
+    };
     view! {
         <p data-testid="straggler">
-            <b>{format!("Straggler: rank {}", straggler.rank)}</b>
+            <b>{format!("{word}: {}", straggler.named())}</b>
             {format!(
-                ". It causes {} of the waiting and arrives last in {} of the collectives{steps}. {}",
+                ". {subject} {causes} {} of the waiting and {arrives} last in {} of the collectives{steps}. {}",
                 format::percent(straggler.caused_share),
                 format::percent(straggler.last_share),
                 reason(straggler.cause)
@@ -233,7 +241,8 @@ fn StragglerText(straggler: Straggler) -> impl IntoView {
         </p>
         <p>
             {format!(
-                "Against the median of the other ranks: compute {}, idle {}, copies {}.{ratio}",
+                "Each other rank loses about {}. {of}: compute {}, idle {}, copies {}.{ratio}",
+                time_text::duration(straggler.lost_ns as f64),
                 change(straggler.excess_compute_ns),
                 change(straggler.excess_idle_ns),
                 change(straggler.excess_copy_ns)
@@ -245,10 +254,10 @@ fn StragglerText(straggler: Straggler) -> impl IntoView {
 const fn reason(cause: Cause) -> &'static str {
     match cause {
         Cause::SlowerKernels => "The same kernels take longer: the device is slower, or runs at a lower clock.",
-        Cause::MoreWork => "It runs more kernels, or other kernels: it has more work.",
-        Cause::Host => "Its device is idle: the host launches late, for example because of data loading.",
+        Cause::MoreWork => "More kernels, or other kernels: more work.",
+        Cause::Host => "The device is idle: the host launches late, for example because of data loading.",
         Cause::Copies => "Copies take longer.",
-        Cause::Unknown => "Its device takes no longer than the others: a link or the start of the step may be late.",
+        Cause::Unknown => "The device takes no longer than the others: a link or the start of the step may be late.",
     }
 }
 

@@ -18,6 +18,17 @@ const MAX_BACK: usize = 1024;
 /// Waits by the rank index that causes them, in ns.
 pub(super) type Caused = BTreeMap<usize, u64>;
 
+/// The part of a wait of a rank that its device does not hide.
+#[derive(Debug)]
+pub(super) struct Exposed {
+    /// Index of the collective.
+    pub(super) collective: usize,
+    /// Index of the rank that waits.
+    pub(super) rank: usize,
+    /// Causes of the exposed part.
+    pub(super) causes: Caused,
+}
+
 /// The wait of a rank in a collective.
 struct Held {
     /// Index of the collective.
@@ -56,12 +67,13 @@ impl<'r> Busy<'r> {
     }
 }
 
-/// Returns the causes of the waits of each collective; their sum is the sum of its waits.
+/// Returns the causes of the waits of each collective, whose sum is the sum of its waits, and the exposed waits of all
+/// ranks.
 ///
 /// The wait of a rank for the last rank is split at the last collective that both share: as far as
 /// the last rank waited longer since then than the other one, the wait has the causes of these
 /// waits. The rest is the last rank's own. Waits that computation hides delay nothing.
-pub(super) fn attributed(recorded: &[&Recorded], matched: &[Matched], clocks: &Clocks) -> Vec<Caused> {
+pub(super) fn attributed(recorded: &[&Recorded], matched: &[Matched], clocks: &Clocks) -> (Vec<Caused>, Vec<Exposed>) {
     let busy: Vec<Busy<'_>> = recorded.iter().map(|rank| Busy::new(rank)).collect();
     let mut held: Vec<Vec<Held>> = recorded.iter().map(|_| Vec::new()).collect();
     let mut caused = vec![Caused::new(); matched.len()];
@@ -88,7 +100,11 @@ pub(super) fn attributed(recorded: &[&Recorded], matched: &[Matched], clocks: &C
             held[own.rank].push(Held { collective: index, end_ns: own.end_ns, exposed_ns, causes });
         }
     }
-    caused
+    let exposed = |(rank, held): (usize, Vec<Held>)| {
+        let of = move |Held { collective, causes, .. }| Exposed { collective, rank, causes };
+        held.into_iter().map(of)
+    };
+    (caused, held.into_iter().enumerate().flat_map(exposed).collect())
 }
 
 /// Returns the causes of the wait of `own` for `last`.

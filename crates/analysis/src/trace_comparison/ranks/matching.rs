@@ -38,8 +38,9 @@ struct Kernel {
 /// Step, sequence number or 0, position.
 type Key = (Option<u64>, u64, u64);
 
-/// Returns the collectives in the order of their ends on the first of their ranks.
-pub(super) fn matched(recorded: &[&Recorded], notes: &mut Vec<String>) -> Vec<Matched> {
+/// Returns the collectives in the order of their ends on the first of their ranks, and whether the ranks have
+/// different numbers of them.
+pub(super) fn matched(recorded: &[&Recorded], notes: &mut Vec<String>) -> (Vec<Matched>, bool) {
     let mut by_group: BTreeMap<(&str, &str), Vec<Kernel>> = BTreeMap::new();
     let (mut rooted, mut nameless) = (0_u64, false);
     for (rank, trace) in recorded.iter().enumerate() {
@@ -66,7 +67,9 @@ pub(super) fn matched(recorded: &[&Recorded], notes: &mut Vec<String>) -> Vec<Ma
                 .to_owned(),
         );
     }
-    notes.extend(unequal(&by_group, recorded));
+    let unequal = unequal(&by_group, recorded);
+    let are_unequal = unequal.is_some();
+    notes.extend(unequal);
     let mut found = Vec::new();
     let mut alone = 0_u64;
     for ((group, operation), kernels) in by_group {
@@ -88,7 +91,7 @@ pub(super) fn matched(recorded: &[&Recorded], notes: &mut Vec<String>) -> Vec<Ma
         notes.push(format!("{alone} collectives occur on one of the ranks only and are not used."));
     }
     found.sort_by_key(|matched| (matched.arrivals[0].end_ns, matched.arrivals[0].rank));
-    found
+    (found, are_unequal)
 }
 
 /// Returns a note about the operation of a group with different numbers of collectives on its ranks.

@@ -161,6 +161,91 @@ fn waits_go_back_to_the_rank_that_delays_the_last() {
     assert_eq!(caused(&ranks(&hidden, 9).expect("shared")), [0, 0, 40, 20]);
 }
 
+/// Twelve kernels of `kernel` ns in a step of 1000 ns, each with an all-reduce behind the following kernels. It ends 10 ns after
+/// the slowest rank starts it.
+fn overlapped(rank: u32, kernel: u64, slowest: u64, steps: std::ops::Range<u64>) -> Recorded {
+    let mut own = recorded(rank, 0, &[]);
+    let template = recorded(rank, 0, &[1]).slices;
+    for step in steps.clone() {
+        for index in 0..12_u64 {
+            let at = step * 1000 + index * kernel;
+            let end = step * 1000 + (index + 1) * slowest + 10;
+            let slice = |of: usize, start_ns, end_ns| DeviceSlice {
+                start_ns,
+                duration_ns: end_ns - start_ns,
+                step: Some(step),
+                ..template[of]
+            };
+            own.slices.push(slice(0, at, at + kernel));
+            own.slices.push(slice(1, at + kernel, end));
+        }
+    }
+    own.slices.sort_by_key(|slice| slice.start_ns);
+    own.steps = steps.map(|number| RecordedStep { number, duration_ns: 1000 }).collect();
+    own
+}
+
+/// Rank 3 needs 60 ns for each kernel and the others 50 ns. The run loses 12 x 10 ns, and each other rank waits
+/// 10 + 20 + ... + 120 = 780 ns. The step takes 730 ns; its own kernels take 600 ns.
+#[test]
+fn hidden_waits_are_not_lost_time() {
+    let traces: Vec<Recorded> =
+        (0..4).map(|rank| overlapped(rank, if rank == 3 { 60 } else { 50 }, 60, 0..1)).collect();
+    let report = ranks(&traces, 0).expect("shared");
+    assert_eq!(report.wait_ns, 3 * 780);
+    let straggler = report.straggler.expect("rank 3");
+    assert_eq!((straggler.rank, straggler.excess_compute_ns, straggler.lost_ns), (3, 120, 120));
+    assert_eq!((straggler.cause, straggler.named().as_str()), (Cause::SlowerKernels, "rank 3"));
+    assert_eq!((report.ranks[0].exposed_ns, report.ranks[3].exposed_ns), (130, 10));
+}
+
+#[test]
+fn equally_slow_ranks_are_named_together() {
+    let kernel = |rank: u32| if [1, 2, 4].contains(&rank) { 60 } else { 50 };
+    let traces: Vec<Recorded> = (0..6).map(|rank| overlapped(rank, kernel(rank), 60, 0..1)).collect();
+    let straggler = ranks(&traces, 0).expect("shared").straggler.expect("three ranks");
+    assert_eq!((straggler.slow_ranks.clone(), straggler.named().as_str()), (vec![1, 2, 4], "ranks 1 to 2, 4"));
+    // The median of the others does not contain the slow ranks.
+    assert_eq!((straggler.excess_compute_ns, straggler.same_kernels_ratio), (120, Some(1.2)));
+    assert!((straggler.caused_share - 1.0).abs() < 1e-12);
+}
+
+/// Rank 1 lacks step 0 and rank 2 lacks step 3. Waits and excess are those of the steps 1 and 2.
+#[test]
+fn waits_outside_of_the_common_steps_are_left_out() {
+    let steps = |rank: u32| {
+        if rank == 1 {
+            1..4
+        } else if rank == 2 {
+            0..3
+        } else {
+            0..4
+        }
+    };
+    let kernel = |rank: u32| if rank == 0 { 60 } else { 50 };
+    let traces: Vec<Recorded> = (0..4).map(|rank| overlapped(rank, kernel(rank), 60, steps(rank))).collect();
+    let report = ranks(&traces, 0).expect("shared");
+    assert_eq!((report.collectives, report.wait_ns, report.steps.len()), (24, 2 * 3 * 780, 2));
+    let straggler = report.straggler.expect("rank 0");
+    assert_eq!((straggler.lost_ns, straggler.excess_compute_ns, straggler.cause), (240, 240, Cause::SlowerKernels));
+    assert!(report.notes.iter().any(|note| note.starts_with("24 collectives outside")), "{:?}", report.notes);
+    // Without steps, the part from the first to the last collective of all ranks is compared.
+    let mut stepless = traces;
+    for trace in &mut stepless {
+        let first = trace.steps[0].number * 12;
+        let calls = (0..12 * trace.steps.len() as u64).map(|index| call("0", Some(first + index + 1), true));
+        trace.calls = calls.collect();
+        trace.steps.clear();
+        for (index, slice) in (0..).zip(trace.slices.iter_mut().filter(|slice| slice.call.is_some())) {
+            (slice.step, slice.call) = (None, Some(index));
+        }
+        trace.slices.iter_mut().for_each(|slice| slice.step = None);
+    }
+    let straggler = ranks(&stepless, 0).expect("shared").straggler.expect("rank 0");
+    // 22 of 24 kernels begin after the end of the first collective.
+    assert_eq!((straggler.rank, straggler.excess_compute_ns, straggler.cause), (0, 220, Cause::SlowerKernels));
+}
+
 #[test]
 fn collectives_are_matched_by_group_sequence_and_step() {
     // Rank 1 misses the first collective; sequence numbers match the others.

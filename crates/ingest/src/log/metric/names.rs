@@ -239,7 +239,10 @@ fn by_unit(plain: &str) -> Option<Measure> {
             Dimension::Time,
         ) => Metric::StepTime,
         ("elapsed" | "elapsed time" | "elapsed_time" | "time_elapsed", Dimension::Time) => Metric::Elapsed,
-        ("throughput per gpu" | "approx flops per gpu" | "throughput" | "tflops", Dimension::Flops) => Metric::Flops,
+        (
+            "throughput per gpu" | "compute per gpu" | "approx flops per gpu" | "throughput" | "tflops",
+            Dimension::Flops,
+        ) => Metric::Flops,
         ("mfu" | "perf/mfu", Dimension::Share) => Metric::Mfu,
         (base, Dimension::Memory) => memory(base)?,
         _ => return None,

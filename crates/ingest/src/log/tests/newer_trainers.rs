@@ -42,6 +42,7 @@ fn automodel_and_open_instruct() {
     let line = "2025-03-01 10:00:01 | INFO | root | step 4 | epoch 0 | loss 2.1250 | grad_norm 1.25 | lr 1.00e-05 | mem 40.50 GiB | tps 12000.50(1500.25/gpu) | num_label_tokens 65536\n";
     let point = &read(line).points[0];
     assert_eq!((point.step, point.loss, point.learning_rate), (4, Some(2.125), Some(1e-5)));
+    assert_eq!(point.grad_norm, Some(1.25));
     assert_eq!((point.tokens_per_s, point.tokens_per_s_per_device), (Some(12000.5), Some(1500.25)));
     assert_eq!(point.memory[0].max_allocated_gib, Some(40.5));
     let line = "03/01/2025 10:00:01 - INFO - __main__ -   Step: 4, LR: 5e-06, Loss: 1.25, TPS: 12345.6\n";
@@ -83,4 +84,109 @@ fn step_times_of_trl_are_seconds() {
     assert!(report.assumptions.iter().any(|note| note.contains("TRL's, in seconds")));
     let plain = read(&dict.replace("'completions/mean_length': 250.5, ", ""));
     assert_eq!(plain.points[0].step_time_s, None);
+}
+
+/// Primus prints averages in two forms. A value in an unknown form is left out, not its line.
+#[test]
+fn primus_averages() {
+    let line = |step: u32, flops: &str| {
+        format!(" iteration {step}/ 9 | elapsed time per iteration (ms): 2000.0/2100.0 | {flops} | lm loss: 1.5 |\n")
+    };
+    let new =
+        line(1, "compute per GPU (TFLOP/s/GPU): 400.5 (avg 390.5)  | tokens/s/GPU inst/harmonic mean: 5000.5/4900.5");
+    let old = line(2, "throughput per GPU (TFLOP/s/GPU): 400.5/390.5 | tokens/s/GPU inst/harmonic mean: 5000.5/4900.5");
+    let Log { points, report, .. } = read(&(new + &old + &line(3, "speed: fast, very")));
+    for point in &points[..2] {
+        assert_eq!((point.step_time_s, point.tflops_per_device), (Some(2.0), Some(400.5)), "{point:?}");
+        assert_eq!(point.tokens_per_s_per_device, Some(5000.5));
+    }
+    assert_eq!((points[2].step, points[2].step_time_s, points[2].loss), (3, Some(2.0), Some(1.5)));
+    assert_eq!((report.torn, reasons(&report)), (0, vec!["a value of a step is not a number, and is missing"]));
+    assert!(report.flop_formula.is_some_and(|formula| formula.starts_with("Megatron-LM")));
+}
+
+/// A counter of tokens with three decimals of a billion states its rounding. It does not make the formula that of BLOOM.
+#[test]
+fn rounded_tokens_and_the_formula_of_their_line() {
+    let line = |flops: &str, tokens: &str| {
+        format!(
+            " iteration 3/ 9 | consumed tokens: {tokens} | elapsed time per iteration (ms): 2000.0 | {flops}: 99.5 |\n"
+        )
+    };
+    let Log { points, report, .. } = read(&line("throughput per GPU (TFLOP/s/GPU)", "0.153B"));
+    assert_eq!((points[0].consumed_tokens, points[0].token_rounding), (Some(153_000_000), Some(1_000_000)));
+    assert!(report.flop_formula.is_some_and(|formula| formula.starts_with("Megatron-LM")));
+    let Log { points, report, .. } = read(&line("TFLOPs", "1048576"));
+    assert_eq!((points[0].consumed_tokens, points[0].token_rounding), (Some(1_048_576), None));
+    assert!(report.flop_formula.is_some_and(|formula| formula.contains("BLOOM")));
+}
+
+/// Megatron-Bridge prints the operations before the step line. Without step lines, its lines are steps.
+#[test]
+fn megatron_bridge() {
+    let early = |tflops: u32| format!("Step Time : 2.50s GPU utilization: {tflops}.5MODEL_TFLOP/s/GPU\n");
+    let step = |step: u32| {
+        format!(
+            " [2025-03-01 10:00:0{step}] iteration {step}/ 9 | elapsed time per iteration (ms): 2501.0 | lm loss: 1.5 |\n"
+        )
+    };
+    let log = read(&(early(10) + &step(1) + &early(20) + &step(2) + &early(30)));
+    let seen: Vec<_> =
+        log.points.iter().map(|point| (point.step, point.step_time_s, point.tflops_per_device)).collect();
+    assert_eq!(seen, [(1, Some(2.501), Some(10.5)), (2, Some(2.501), Some(20.5))]);
+    assert_eq!(reasons(&log.report), ["the time of a step has no step line"]);
+    let alone = read(&(early(10) + "other text\n" + &early(20).replace("MODEL_", "")));
+    let seen: Vec<_> =
+        alone.points.iter().map(|point| (point.step, point.step_time_s, point.tflops_per_device)).collect();
+    assert_eq!(seen, [(1, Some(2.5), Some(10.5)), (2, Some(2.5), Some(20.5))]);
+}
+
+/// Ranks without the last pipeline stage of torchtitan have no loss.
+#[test]
+fn torchtitan_ranks_without_loss() {
+    let line = |rank: u32, loss: &str| {
+        format!(
+            "[rank{rank}]:[titan] 2025-03-01 10:00:01,000 - root - INFO - step: 5  loss: {loss}  memory: 40.00GiB(50.00%)  tps: 5,000\n"
+        )
+    };
+    let points = read(&(line(0, "-1.00000") + &line(7, " 5.25000"))).points;
+    assert_eq!((points.len(), points[0].loss), (1, Some(5.25)));
+    assert_eq!(read(&line(0, "-1.00000")).points[0].loss, None);
+}
+
+/// The optimizer of DeepSpeed prints its timers before the line of the step.
+#[test]
+fn deepspeed_timers_before_their_step() {
+    let step = |step: u32| {
+        format!(
+            "[2025-03-01 10:00:0{step},000] [INFO] [Rank 0] rank=0 time (ms) | optimizer_gradients: {step}.0 | optimizer_step: 1.0\n\
+             [2025-03-01 10:00:0{step},000] [INFO] [Rank 0] step={step}, skipped=0, lr=[1e-05], mom=[(0.9, 0.95)]\n\
+             [2025-03-01 10:00:0{step},000] [INFO] [Rank 0] rank=0 time (ms) | forward: 5.0 | backward: 6.0 | step: 7.0\n"
+        )
+    };
+    let points = read(&(step(1) + &step(2))).points;
+    let of = |point: &Point, name: &str| {
+        point.timers.iter().filter(|timer| timer.name == name).filter_map(|timer| timer.time_s).collect::<Vec<_>>()
+    };
+    assert_eq!(points.iter().map(|point| of(point, "optimizer_gradients")).collect::<Vec<_>>(), [[0.001], [0.002]]);
+    assert_eq!(of(&points[1], "forward"), [0.005]);
+}
+
+#[test]
+fn verl_supervised() {
+    let points = read("step:3 - train/loss:1.5 - train/time(s):3.25 - train/mfu:0.4\n").points;
+    assert_eq!((points[0].step, points[0].step_time_s, points[0].loss), (3, Some(3.25), Some(1.5)));
+}
+
+/// Without step lines, the steps are those of the progress bar that runs longest.
+#[test]
+fn bars_alone_are_steps() {
+    let loading = "Loading checkpoint shards: 100%|##| 4/4 [00:09<00:00,  2.25s/it]\n";
+    let bar = |step: u32| format!("  0%|  | {step}/900 [00:{:02}<2:29:48, 10.00s/it]\n", 10 * step);
+    let Log { points, report, .. } = read(&(loading.to_owned() + &bar(1) + &bar(1) + &bar(2) + &bar(3)));
+    let seen: Vec<_> = points.iter().map(|point| (point.step, point.total_steps, point.step_time_s)).collect();
+    assert_eq!(seen, [1, 2, 3].map(|step| (step, Some(900), Some(10.0))));
+    assert!(report.assumptions.iter().any(|note| note.starts_with("no step line is read")), "{:?}", report.assumptions);
+    // A single bar is no log.
+    assert!(import(bar(1).as_bytes(), &Limits::default()).is_err());
 }
