@@ -52,7 +52,7 @@ async fn the_straggler_is_named() {
     assert_eq!((csv.status, csv.header("content-type")), (200, "text/csv; charset=utf-8"));
     let text = String::from_utf8(csv.body.clone()).expect("text");
     assert!(text.starts_with("rank,trace,caused_ns,late_ns,waited_ns,"), "{text}");
-    assert!(text.contains("\n2,rank2,110000,50000,0,2,2,"), "{text}");
+    assert!(text.contains("\n2,rank2,110000,50000,0,30000,2,2,"), "{text}");
     for table in ["kernels", "groups", "steps", "collectives"] {
         let csv = server.get(&format!("{url}&format=csv&table={table}")).await;
         let lines = String::from_utf8_lossy(&csv.body).lines().count();
