@@ -77,10 +77,11 @@ pub(crate) fn gib_in(text: &str) -> String {
 /// stay.
 pub(crate) fn grouped_in(sentence: &str) -> String {
     let word = |word: &str| {
-        let number = word.trim_end_matches(['.', ',', ';', ':']);
+        let (start, text) = word.strip_prefix('(').map_or(("", word), |text| ("(", text));
+        let number = text.trim_end_matches(['.', ',', ';', ':', ')']);
         let is_year = number.len() == 4 && number.starts_with("202");
         match number.parse::<u64>() {
-            Ok(value) if value >= 1000 && !is_year => count(value) + &word[number.len()..],
+            Ok(value) if value >= 1000 && !is_year => format!("{start}{}{}", count(value), &text[number.len()..]),
             _ => word.to_owned(),
         }
     };
@@ -247,8 +248,11 @@ mod tests {
     fn numbers_in_texts_have_the_format_of_the_page() {
         let text = "rank 0 needs 193.1 GiB of 1.5 TiB; 76.0 GiB available (many GiB)";
         assert_eq!(plain(&gib_in(text)), "rank 0 needs 193 GiB of 1.5 TiB; 76.0 GiB available (many GiB)");
-        let text = "Every sample has 8192 tokens, as in 2021: 51200. PP 16 of job-1152.";
-        assert_eq!(grouped_in(text), "Every sample has 8,192 tokens, as in 2021: 51,200. PP 16 of job-1152.");
+        let text = "Every sample has 8192 tokens, as in 2021: 51200. PP 16 of job-1152 (4176 steps, 1000).";
+        assert_eq!(
+            grouped_in(text),
+            "Every sample has 8,192 tokens, as in 2021: 51,200. PP 16 of job-1152 (4,176 steps, 1,000)."
+        );
     }
 
     #[test]

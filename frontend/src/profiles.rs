@@ -3,9 +3,11 @@
 
 mod effect;
 mod factors;
+mod report_text;
 
-pub(crate) use effect::{ChangeTable, EffectSummary, changes, parameter_name};
+pub(crate) use effect::{ChangeTable, EffectSummary, changes};
 pub(crate) use factors::Factors;
+pub(crate) use report_text::{change_words, is_parameter_line, line_text, split_detail};
 
 use api::profile::{ProfileSource, ProfileSummary};
 use leptos::prelude::*;

@@ -50,6 +50,9 @@ test("one click computes a scaling study and draws it in the card", async () => 
   await card.getByTestId("scaling-sweep").click();
   await page.getByTestId("sweep-points").locator("tbody tr").nth(4).waitFor(SWEEP_TIMEOUT);
   await page.getByTestId("sweep-lines").locator(".scatterlayer .trace").first().waitFor({ state: "attached", ...SWEEP_TIMEOUT });
+  assert.match(await page.getByTestId("sweep-subject").innerText(), / on .*, with other values of global batch/);
+  await page.getByTestId("sweep-scenario").click();
+  await page.waitForURL(/\/s\/[a-z2-7]+/);
   expectNoFaults(page);
 });
 

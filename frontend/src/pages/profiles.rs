@@ -21,8 +21,8 @@ impl StoredItem for ProfileSummary {
     const SEARCHED: &'static str = "Search names, notes, tags, formats";
     const COLUMNS: &'static [Column] = &[
         Column::text("From", None),
-        Column::number("Measurements", Some("measurements")),
-        Column::number("Mean residual", Some("residual")),
+        Column::number("Measurements read", Some("measurements")),
+        Column::number("Mean error of the fit", Some("residual")),
         Column::number("Size", Some("size")),
         Column::text("Stored, UTC", Some("created")),
     ];

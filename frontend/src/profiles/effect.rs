@@ -71,7 +71,7 @@ pub(crate) fn ChangeTable(
     let rows = changes.into_iter().map(row).collect_view();
     view! {
         <div class="table-scroll" role="region" aria-label="Figures that change" tabindex="0">
-            <table class="list narrow">
+            <table class="list narrow profile-figures">
                 <thead><tr><th scope="col">"Figure that changes"</th><th scope="col" class="number">{now}</th><th scope="col" class="number">"with the profile"</th></tr></thead>
                 <tbody>{rows}</tbody>
             </table>
@@ -173,12 +173,14 @@ pub(crate) fn changes(before: &Cluster, after: &Cluster) -> Vec<(&'static str, S
     PARAMETERS
         .into_iter()
         .filter(|(field_pointer, ..)| before.pointer(field_pointer) != after.pointer(field_pointer))
-        .map(|(parameter_pointer, name, form)| {
+        .filter_map(|(parameter_pointer, name, form)| {
             let (old, new) =
                 (form.text(before.pointer(parameter_pointer)), form.text(after.pointer(parameter_pointer)));
-            // Two different curves may have the same text.
-            let old = if old == new { "curve before the fit".to_owned() } else { old };
-            (name, old, new)
+            match form {
+                // Two different curves may have the same text.
+                Form::Curve if old == new => Some((name, "curve before the fit".to_owned(), new)),
+                _ => (old != new).then_some((name, old, new)),
+            }
         })
         .collect()
 }
@@ -224,6 +226,8 @@ mod tests {
         assert_eq!(changes(&cluster, &cluster), []);
         let mut fitted = cluster.clone();
         fitted.device.matmul_efficiency = 0.81;
+        // Rounded to three digits, this is no change.
+        fitted.intra_node.efficiency = 0.800_01;
         fitted.nodes = 4;
         let plain: Vec<_> = changes(&cluster, &fitted)
             .into_iter()

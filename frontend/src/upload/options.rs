@@ -83,7 +83,10 @@ pub(super) fn MeasureFields(import: Import) -> impl IntoView {
     let lengths = Signal::derive(move || {
         let is_unclear = import.stage.with(|stage| matches!(stage, Stage::Unclear(_)));
         let source = import.stage.with(|stage| match stage {
-            Stage::Ready(preview) => preview.report.source.strip_prefix("column ").map(str::to_owned),
+            Stage::Ready(preview) => {
+                let source = &preview.report.source;
+                source.strip_prefix("column ").or(source.strip_prefix("key ")).map(str::to_owned)
+            }
             _ => None,
         });
         let is_chosen = import_options.with(|current| current.column.is_some());

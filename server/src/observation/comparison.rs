@@ -456,3 +456,41 @@ fn phase_residuals(
     };
     (measured.into_iter().map(residual).collect(), notes)
 }
+
+#[cfg(test)]
+mod tests {
+    use planner::run_comparison::JobCheck;
+
+    use super::*;
+
+    fn job(agreement: Agreement, measured: Option<f64>) -> JobComparison {
+        let check = JobCheck {
+            quantity: JobQuantity::TokensPerStep,
+            agreement,
+            measured,
+            planned: 131_072.0,
+            derivation: String::new(),
+            consequence: String::new(),
+            measured_name: String::new(),
+            planned_name: String::new(),
+        };
+        JobComparison { checks: vec![check], ..JobComparison::default() }
+    }
+
+    /// 131,072 tokens in 16 s are 8,192 tokens/s.
+    #[test]
+    fn tokens_per_second_follow_from_the_step_time() {
+        let tokens_per_step = tokens_per_step(&job(Agreement::Same, Some(131_072.0)));
+        let ratios = LogRatios { flops: 1.0, tokens_per_step };
+        let point = |step_s: Option<f64>| RunPoint { step_s, ..RunPoint::default() };
+        assert_eq!(ratios.tokens_per_s(&point(Some(16.0))), Some(8_192.0));
+        assert_eq!(ratios.tokens_per_s(&point(Some(0.0))).or(ratios.tokens_per_s(&point(None))), None);
+    }
+
+    #[test]
+    fn padded_tokens_are_no_rate() {
+        assert_eq!(tokens_per_step(&job(Agreement::Same, Some(2.0 * 131_072.0))), None);
+        assert_eq!(tokens_per_step(&job(Agreement::Different, Some(65_536.0))), Some(65_536.0));
+        assert_eq!(tokens_per_step(&job(Agreement::NotChecked, None)), None);
+    }
+}

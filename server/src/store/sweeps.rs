@@ -451,3 +451,24 @@ impl Reader {
         Ok(rows.into_iter().filter_map(plan_metrics).collect())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_sweep_without_a_name_names_model_and_device() {
+        let scenario = json!({
+            "schema": "scenario/1", "model": {"preset": "llama-2-7b"}, "cluster": {"preset": "a100-80gb", "nodes": 1},
+            "workload": {"samples": {"kind": "drawn", "text_tokens": {"kind": "constant", "value": 512},
+                "images": {"kind": "constant", "value": 0}}, "global_batch": 8, "context_length": 2048, "packing": "single"},
+            "planners": ["1f1b"], "iterations": 1
+        });
+        let written =
+            json!({"schema": "sweep/1", "scenario": scenario, "axes": [{"pointer": "/seed", "values": [1, 2]}]});
+        let sweep = Sweep::parse(&written.to_string()).unwrap();
+        assert_eq!(default_title(&sweep, "seed"), "Llama-2 7B on A100-80GB: seed");
+    }
+}

@@ -57,7 +57,10 @@ impl FitAxis {
     fn ticks(self, count: usize) -> Vec<f64> {
         match self.scale {
             Scale::Logarithmic => {
-                decades(self.from, self.to, count).into_iter().map(|(position, _)| 10_f64.powf(position)).collect()
+                let all = decades(self.from, self.to, count);
+                // On a narrow screen, powers of ten are too many.
+                let every = all.len().div_ceil(count.max(1)).max(1);
+                all.into_iter().step_by(every).map(|(position, _)| 10_f64.powf(position)).collect()
             }
             Scale::Linear => linear_ticks(self.from, self.to, count),
         }
@@ -161,6 +164,7 @@ mod tests {
             texts(sizes, 5, |size| size_tick(size, OPERATIONS)),
             ["1.00 GFLOP", "10.0 GFLOP", "100 GFLOP", "1.00 TFLOP"]
         );
+        assert_eq!(sizes.ticks(2).len(), 2, "a narrow screen");
         assert!((sizes.position(1e9) - 9.0).abs() < 1e-9);
     }
 

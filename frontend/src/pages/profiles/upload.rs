@@ -14,7 +14,7 @@ use crate::drop::FileDrop;
 use crate::file_uploads::FileUploads;
 use crate::format;
 use crate::notice::ErrorNotice;
-use crate::profiles::{ProfileLink, residual_text};
+use crate::profiles::{ProfileLink, line_text, residual_text};
 
 /// Upload options that the files do not contain.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -209,7 +209,7 @@ fn Unsaid(options: RwSignal<Options>) -> impl IntoView {
 fn Report(profile: Profile) -> impl IntoView {
     let measurements = format::counted(profile.summary.measurements, "measurement", "measurements");
     let error = profile.summary.residual.map(|residual| format!(", mean error {}", residual_text(residual)));
-    let lines = profile.report.into_iter().map(|line| view! { <li>{line}</li> }).collect_view();
+    let lines = profile.report.into_iter().map(|line| view! { <li>{line_text(&line)}</li> }).collect_view();
     view! {
         <div class="import-report" role="status" data-testid="profile-report">
             <b><ProfileLink summary=profile.summary /></b>

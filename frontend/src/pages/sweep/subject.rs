@@ -44,7 +44,7 @@ pub(super) fn Subject(sweep: StoredSweep, last_error: RwSignal<Option<RequestErr
         let on_click = move |_| {
             let (body, navigate) = (Body::Json(scenario.clone()), navigate.clone());
             spawn_local(async move {
-                let response = client::send::<StoredScenario>("POST", path::SCENARIOS, body).await;
+                let response = client::send::<StoredScenario>("PUT", path::SCENARIOS, body).await;
                 // If the user left the page, do not navigate.
                 if last_error.try_set(None).is_some() {
                     return;

@@ -110,7 +110,7 @@ fn Tables(difference: TraceDifference, csv: String) -> impl IntoView {
         [vec![("Kernel", false), ("Type", false)], time.to_vec(), vec![("Count before", true), ("Count after", true)]];
     let has_steps = !difference.steps.is_empty();
     view! {
-        <p data-testid="difference-total">{total}</p>
+        <p class="trace-name" data-testid="difference-total">{total}</p>
         {notes}
         <SortedTable
             title="By phase"

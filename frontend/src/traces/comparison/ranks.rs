@@ -229,6 +229,8 @@ fn StragglerText(straggler: Straggler) -> impl IntoView {
     } else {
         format!("Rank {} against the median of the ranks that are not slow", straggler.rank)
     };
+    let parts = [straggler.excess_compute_ns, straggler.excess_idle_ns, straggler.excess_copy_ns];
+    let largest = parts.into_iter().map(i64::unsigned_abs).max().unwrap_or(0);
     view! {
         <p data-testid="straggler">
             <b>{format!("{word}: {}", straggler.named())}</b>
@@ -243,12 +245,17 @@ fn StragglerText(straggler: Straggler) -> impl IntoView {
             {format!(
                 "Each other rank loses about {}. {of}: compute {}, idle {}, copies {}.{ratio}",
                 time_text::duration(straggler.lost_ns as f64),
-                change(straggler.excess_compute_ns),
-                change(straggler.excess_idle_ns),
-                change(straggler.excess_copy_ns)
+                excess(straggler.excess_compute_ns, largest),
+                excess(straggler.excess_idle_ns, largest),
+                excess(straggler.excess_copy_ns, largest)
             )}
         </p>
     }
+}
+
+/// Formats an excess. Less than a thousandth of the largest one is noise of the clock.
+fn excess(excess_ns: i64, largest_ns: u64) -> String {
+    if excess_ns.unsigned_abs() <= largest_ns / 1_000 { "the same".to_owned() } else { change(excess_ns) }
 }
 
 const fn reason(cause: Cause) -> &'static str {
@@ -292,6 +299,12 @@ fn StragglerKernels(straggler: Straggler, csv: String) -> impl IntoView {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn noise_of_the_clock_is_no_excess() {
+        assert_eq!((excess(1, 14_000_000), excess(0, 0)), ("the same".to_owned(), "the same".to_owned()));
+        assert_eq!(excess(-20_000, 14_000_000), change(-20_000));
+    }
 
     #[test]
     fn chosen_ranks_are_first_and_in_order() {

@@ -6,6 +6,7 @@ use api::run::Prediction;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 
+use super::factor_text;
 use crate::client::{self, RequestError};
 use crate::format;
 use crate::runs::{Metric, use_run_monitor};
@@ -46,7 +47,7 @@ fn Table(check: ProfileCheck) -> impl IntoView {
         }
     });
     let rows = rows.collect_view();
-    let notes = notes.into_iter().map(|note| view! { <li>{note}</li> }).collect_view();
+    let notes = notes.into_iter().map(|note| view! { <li>{factor_text(&note)}</li> }).collect_view();
     view! {
         <div class="table-scroll" role="region" aria-label="Run compared with its plan, without and with the profile" tabindex="0">
             <table class="list figures" data-testid="profile-check">
