@@ -26,7 +26,7 @@ use crate::checks::{self, Configuration};
 use crate::config::CheckArguments;
 use crate::deadline::Deadline;
 use crate::field_names;
-use crate::observation::{Log, check_log};
+use crate::observation::{Log, check_log, roomy};
 use crate::plan_command::plan;
 use crate::trace_command;
 use crate::workers::Threads;
@@ -66,6 +66,9 @@ pub(crate) struct Report {
     /// True if a measurement was given and the job does not fit.
     #[serde(skip)]
     is_not_compared: bool,
+    /// Note that the need is above the device, within the error of the prediction.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    memory_note: Option<String>,
     #[serde(skip)]
     is_best_requested: bool,
     /// Best plan, if requested and found.
@@ -198,16 +201,20 @@ impl JobFiles {
         let is_hopeless = fit.base.iteration_s.is_none() && fit.changes.is_empty();
         let limit = Deadline::start(cancellation, DEVICE_TIME);
         let devices = is_hopeless.then(|| fewest_devices(&valid, workers, &limit)).transpose()?;
-        // A job that does not fit has no time to compare.
-        let comparable = parts.measured.filter(|_| fit.base.iteration_s.is_some());
-        let explained = comparable.map(|measured| slowness::explain(&valid, measured, workers, cancellation));
         let is_measured = parts.measured.is_some() || parts.log.is_some() || parts.trace.is_some();
+        let larger =
+            if is_measured && fit.base.iteration_s.is_none() { roomy(&valid, workers, cancellation)? } else { None };
+        // A job that needs much more than the device has no time to compare.
+        let is_comparable = fit.base.iteration_s.is_some() || larger.is_some();
+        let compared = larger.as_ref().map_or(&valid, |(larger, _)| larger);
+        let comparable = parts.measured.filter(|_| is_comparable);
+        let explained = comparable.map(|measured| slowness::explain(compared, measured, workers, cancellation));
         let planned = check.plan.as_ref();
         let trace = parts
             .trace
             .zip(planned)
             .map(|((recorded, rank), planned)| trace_prediction::compare(&valid, planned, &recorded, rank));
-        let log = parts.log.filter(|_| fit.base.iteration_s.is_some());
+        let log = parts.log.filter(|_| is_comparable);
         let (log, slowness) = match log.map(|log| check_log(log, &valid, workers, cancellation)).transpose()? {
             Some(LogCheck { comparison, slowness }) => (Some(comparison), slowness),
             None => (None, explained.transpose()?),
@@ -218,6 +225,7 @@ impl JobFiles {
             edits,
             combination_edits,
             fewest_devices: devices,
+            memory_note: larger.map(|(_, note)| note).filter(|_| log.is_none() && slowness.is_some()),
             is_not_compared: is_measured && slowness.is_none() && log.is_none() && trace.is_none(),
             slowness,
             log,

@@ -8,6 +8,7 @@ mod contradictions;
 mod job;
 mod log;
 mod pauses;
+mod roomy;
 mod slow_ranks;
 mod spread;
 mod trend;
@@ -16,6 +17,7 @@ pub(crate) use calibration::calibrated;
 pub(crate) use comparison::compared;
 pub(crate) use job::compared_jobs;
 pub(crate) use log::{Log, check_log, last_part};
+pub(crate) use roomy::roomy;
 
 use api::run::{RunPoint, StepTimeOrigin};
 use ingest::log::JobSetup;

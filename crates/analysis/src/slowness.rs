@@ -4,6 +4,7 @@
 //! explains are the iteration time with the property minus the predicted time, on one global batch.
 
 mod advice;
+mod memory;
 mod phases;
 
 pub use advice::Advice;
@@ -55,8 +56,9 @@ pub enum Relation {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum CauseOrder {
-    /// The effect that is closest to the gap first. This is no probability.
-    ClosestEffect,
+    /// The most usual strength first; this is no probability. Strengths are tuned to the gap, so their effects do not tell
+    /// causes apart.
+    UsualStrength,
     /// The best match of the phases that the log times first.
     Phases,
 }
@@ -65,10 +67,24 @@ impl CauseOrder {
     /// Describes the order.
     pub const fn title(self) -> &'static str {
         match self {
-            Self::ClosestEffect => "effect closest to the difference first",
+            Self::UsualStrength => "most usual strength first",
             Self::Phases => "best match of the measured phases first",
         }
     }
+}
+
+/// How usual the strength is that a cause needs to explain the difference, by the thresholds of docs/models.md.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Plausibility {
+    /// Such strengths are common.
+    Usual,
+    /// Such strengths occur.
+    #[default]
+    Possible,
+    /// Such strengths need a broken or wrongly configured part.
+    Unusual,
 }
 
 /// A measured step time next to its prediction, and the causes that can explain a difference.
@@ -102,6 +118,9 @@ pub struct Slowness {
     /// Causes whose effect is mainly in phases that the log times as not late, one title each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub contradicted: Vec<String>,
+    /// Causes whose memory need differs from the memory of the log, one title with the need each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub contradicted_by_memory: Vec<String>,
     /// Phases with the largest share of the gap, if the log has timers. The largest gap first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub late_phases: Vec<LatePhase>,
@@ -123,6 +142,15 @@ pub struct Cause {
     pub explains_s: f64,
     /// How to confirm it: a counter, a trace, a setting.
     pub confirm: String,
+    /// True if its strength is tuned until it explains the gap: then the size of its effect is no evidence.
+    #[serde(default)]
+    pub is_tuned: bool,
+    /// How usual this strength is.
+    #[serde(default)]
+    pub plausibility: Plausibility,
+    /// Predicted peak memory with the property in GiB.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_gib: Option<f64>,
     /// Phases of the step that become longer or shorter with the property.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub phases: Vec<PhaseShift>,
@@ -149,6 +177,11 @@ const COMMUNICATION: [&str; 6] = [
 ];
 
 impl Cause {
+    /// The title, with a mark if the strength is tuned to the gap.
+    pub fn marked_title(&self) -> String {
+        if self.is_tuned { format!("{} (strength tuned to the difference)", self.title) } else { self.title.clone() }
+    }
+
     /// Names a change of a phase, for a job with `replicas` that reduce gradients. Timers of the passes contain exposed
     /// communication and waiting for data: a cause of these changes no computation. One replica reduces the gradients
     /// of a tied embedding only, between the first and the last stage.

@@ -18,7 +18,7 @@ pub use ranks::{
     Cause, GroupWait, KernelExcess, Occurrence, RankReport, RankWait, RanksError, StepWait, Straggler, Wait, ranks,
 };
 pub(crate) use recorded::Usage;
-pub use recorded::{Activity, Call, DeviceSlice, Phase, Recorded, RecordedStep};
+pub use recorded::{Activity, Call, DeviceSlice, HostSlice, HostWork, Phase, Recorded, RecordedStep};
 pub use segments::{RankAxis, Segment, SegmentKind, SegmentRow, segments};
 pub use summary::{KernelTime, PhaseTime, StepTime, TraceTimes, times};
 

@@ -203,7 +203,7 @@ pub fn compare(valid: &ValidScenario, planned: &Planned, recorded: &Recorded, ra
         steps: steps.count,
         parts: parts(planned, pipeline_rank, &slices, (&steps, count)),
         kernels,
-        idle: idle::by_cause(&slices, steps.length_ns, count),
+        idle: idle::by_cause(&slices, &recorded.host, steps.length_ns, count),
         unassigned,
         other_job,
         notes,

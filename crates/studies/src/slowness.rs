@@ -71,10 +71,11 @@ pub fn explain(
         relation,
         interval_s: certainty::step_time(valid.scenario(), &plan),
         causes: Vec::new(),
-        order: CauseOrder::ClosestEffect,
+        order: CauseOrder::UsualStrength,
         too_small: Vec::new(),
         too_large: Vec::new(),
         contradicted: Vec::new(),
+        contradicted_by_memory: Vec::new(),
         late_phases: Vec::new(),
         is_partial: false,
     };
@@ -105,9 +106,29 @@ pub fn explain(
             Err(error) => return Err(error),
         }
     }
-    let missed = |cause: &Cause| (cause.explains_s - gap_s).abs();
-    slowness.causes.sort_by(|a, b| missed(a).total_cmp(&missed(b)));
+    order(&mut slowness.causes, gap_s);
     Ok(slowness)
+}
+
+/// A setting whose effect differs by at most this share of the gap is evidence: nothing is tuned.
+const MATCHES: f64 = 0.1;
+/// A cause below this share of the gap is less plausible than its strength: another cause has the rest.
+const MAIN_SHARE: f64 = 0.5;
+
+/// Orders causes by how usual their strength is. Equal ones stay in the order of the suspects, because all tuned effects fit.
+fn order(causes: &mut [Cause], gap_s: f64) {
+    for cause in causes.iter_mut() {
+        let missed = (cause.explains_s - gap_s).abs();
+        if !cause.is_tuned && missed <= MATCHES * gap_s {
+            cause.plausibility = Plausibility::Usual;
+        } else if cause.explains_s < MAIN_SHARE * gap_s {
+            cause.plausibility = match cause.plausibility {
+                Plausibility::Usual => Plausibility::Possible,
+                Plausibility::Possible | Plausibility::Unusual => Plausibility::Unusual,
+            };
+        }
+    }
+    causes.sort_by_key(|cause| (cause.plausibility, cause.explains_s < MAIN_SHARE * gap_s));
 }
 
 /// Largest share of the peak that a step reaches. Published steps are below 0.8.

@@ -120,10 +120,12 @@ fn large(number: f64) -> String {
 /// Describes the comparison with a measurement, or why there is none.
 pub(crate) fn explanation(report: &Report) -> Vec<String> {
     if report.is_not_compared {
-        let reason = "The job does not fit as configured, so the run has another configuration or more memory.";
+        let reason =
+            "The job needs much more memory than the device has, so the run has another configuration or more memory.";
         return vec![String::new(), format!("The measurement is not compared. {reason}")];
     }
-    let log = report.log.iter().flat_map(log);
+    let note = report.memory_note.iter().flat_map(|note| [String::new(), note.clone()]);
+    let log = note.chain(report.log.iter().flat_map(log));
     let replicas = replicas(&report.check);
     let log = log.chain(report.slowness.iter().flat_map(|it| slowness(it, replicas)));
     log.chain(report.trace.iter().flat_map(trace::describe)).collect()
@@ -230,6 +232,8 @@ fn slowness(slowness: &Slowness, replicas: u32) -> Vec<String> {
         let late: Vec<String> = slowness.late_phases.iter().map(LatePhase::text).collect();
         if !late.is_empty() {
             lines.push(format!("late phases: {}", late.join(", ")));
+            let advice = slowness.late_phases.iter().filter_map(|late| Some((&late.phase, late.confirm.as_ref()?)));
+            lines.extend(advice.map(|(phase, text)| format!("  {phase}: {text}")));
         }
         lines.push(if slowness.causes.is_empty() {
             format!("no simulated cause explains {gap:.3} s")
@@ -237,13 +241,14 @@ fn slowness(slowness: &Slowness, replicas: u32) -> Vec<String> {
             format!("causes that can explain {gap:.3} s, each alone, {}:", slowness.order.title())
         });
         for cause in &slowness.causes {
-            lines.push(format!("{:>9.3} s  {}{}", cause.explains_s, cause.title, phase_text(cause, replicas)));
+            lines.push(format!("{:>9.3} s  {}{}", cause.explains_s, cause.marked_title(), phase_text(cause, replicas)));
             lines.push(format!("             {}", cause.confirm));
         }
         let excluded = [
             ("effect too small", &slowness.too_small),
             ("effect larger than the difference", &slowness.too_large),
             ("contradicted by the timers", &slowness.contradicted),
+            ("contradicted by the memory of the log", &slowness.contradicted_by_memory),
         ];
         for (title, causes) in excluded.into_iter().filter(|(_, causes)| !causes.is_empty()) {
             lines.push(format!("{title}: {}", causes.join("; ")));

@@ -201,6 +201,8 @@ pub(super) struct SlowAnswer {
     too_large: Vec<String>,
     /// Causes that the timers of the log contradict.
     contradicted: Vec<String>,
+    /// Causes that the memory of the log contradicts.
+    contradicted_by_memory: Vec<String>,
     /// Phases that are later than predicted, with the seconds, if the log has timers.
     late_phases: Vec<String>,
     /// Notes about the log: assumptions, contradictions, pauses, and why there is no comparison.
@@ -375,6 +377,7 @@ impl SlowAnswer {
             too_small: titles(|it| &it.too_small),
             too_large: titles(|it| &it.too_large),
             contradicted: titles(|it| &it.contradicted),
+            contradicted_by_memory: titles(|it| &it.contradicted_by_memory),
             late_phases: slowness.map(|it| it.late_phases.iter().map(LatePhase::text).collect()).unwrap_or_default(),
             notes: log.map(|log| log.notes.clone()).unwrap_or_default(),
         }

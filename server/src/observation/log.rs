@@ -4,16 +4,18 @@ use api::check::{LogCheck, MAX_LOG_BYTES};
 use api::run::{Comparison, LogReport, Quantity, RunPoint};
 use ingest::log::{JobSetup, JobSetups, LogError, job_setup};
 use planner::analysis::AnalysisError;
+use planner::certainty::{self, Interval};
 use planner::engine::{PlanError, plan};
 use planner::fit::reference_planner;
 use planner::host::{Cancellation, Workers};
 use planner::outcome::PlanOutcome;
-use planner::run_comparison::{Phase, forward_contains_reading};
+use planner::run_comparison::{Phase, forward_contains_reading, median};
 use planner::scenario::{Scenario, ValidScenario};
 use planner::slowness::{self, Measured, PhaseGap};
 
 use super::comparison::{selected_points, sifted};
 use super::contradictions::{long_reading, long_timer};
+use super::roomy::roomy;
 use super::slow_ranks::SlowRanks;
 use super::spread::Spread;
 use super::{RunContext, Watched, compared, fill_step_times};
@@ -100,9 +102,19 @@ pub(crate) fn check_log(
         PlanOutcome::Planned(planned) => Some(*planned),
         PlanOutcome::Infeasible { .. } => None,
     });
-    let planned = found.ok_or_else(|| {
-        AnalysisError::Unplanned("the configuration does not fit the memory, so there is no time to compare".to_owned())
-    })?;
+    let Some(planned) = found else {
+        let Some((larger, note)) = roomy(valid, workers, cancellation)? else {
+            return Err(AnalysisError::Unplanned(
+                "the configuration does not fit the memory, so there is no time to compare".to_owned(),
+            ));
+        };
+        let mut log = log;
+        log.notes.insert(0, note);
+        return check_log(log, &larger, workers, cancellation);
+    };
+    let peak_gib = planned.metrics.peak_memory_gib.max(f64::MIN_POSITIVE);
+    let reserved = certainty::peak_memory(valid.scenario(), &planned).interval_gib;
+    let memory_band = Interval { low: reserved.low / peak_gib, high: reserved.high / peak_gib };
     let timeline = planning.timelines.into_iter().find(|stored| stored.iteration == 0);
     let batches = planning.outcome.batches;
     let Log { name, setups, mut points, mut notes, unreadable } = log;
@@ -127,6 +139,7 @@ pub(crate) fn check_log(
         notes,
     };
     let segment = part.map(|(part, _)| part);
+    let memory = measured_memory(&context.points, segment);
     let slow = slow_ranks(&context, segment);
     let is_spread = slow.is_none() && has_spread(&context, segment);
     let mut comparison = compared(&context, segment);
@@ -159,6 +172,10 @@ pub(crate) fn check_log(
         } else if is_spread {
             slowness.rank_by_slow_ranks(None);
         }
+        if let Some((gib, is_reserved)) = memory {
+            slowness.contradict_by_memory(gib, memory_band, is_reserved);
+        }
+        slowness.advise(valid.scenario(), |phase| longest_part(&context.points, phase));
         slowness
     });
     Ok(LogCheck { slowness, comparison })
@@ -168,6 +185,26 @@ pub(crate) fn check_log(
 fn slow_ranks(context: &RunContext, segment: Option<u32>) -> Option<SlowRanks> {
     let sifted = sifted(&context.points);
     SlowRanks::find(&selected_points(&context.points, &sifted, segment), context)
+}
+
+/// Returns the largest memory of a part in GiB, and whether it is reserved memory.
+fn measured_memory(points: &[RunPoint], segment: Option<u32>) -> Option<(f64, bool)> {
+    let peak = |metric: fn(&RunPoint) -> Option<f64>| {
+        let part = points.iter().filter(|point| segment.is_none_or(|segment| point.segment == segment));
+        part.filter_map(metric).max_by(f64::total_cmp)
+    };
+    peak(|point| point.reserved_gib).map(|gib| (gib, true)).or_else(|| Some((peak(|point| point.memory_gib)?, false)))
+}
+
+/// Returns the timer inside a phase with the longest median time, and this time in s.
+fn longest_part(points: &[RunPoint], phase: &str) -> Option<(String, f64)> {
+    let is_part = |name: &str| phase == Phase::Optimizer.name() && name.starts_with("optimizer-");
+    let mut times: std::collections::BTreeMap<&str, Vec<f64>> = std::collections::BTreeMap::new();
+    for timer in points.iter().flat_map(|point| &point.phases).filter(|timer| is_part(&timer.name)) {
+        times.entry(&timer.name).or_default().push(timer.time_s);
+    }
+    let medians = times.into_iter().filter_map(|(name, times)| Some((name.to_owned(), median(&times)?)));
+    medians.max_by(|(_, a), (_, b)| a.total_cmp(b))
 }
 
 /// Returns whether some ranks of unknown number are slow.
@@ -280,6 +317,25 @@ mod tests {
 
     /// Compares points with Llama-3 8B on 8 H100: 16 sequences of 4,096 tokens per step.
     fn checked(points: Vec<RunPoint>) -> LogCheck {
+        checked_on(points, None).unwrap()
+    }
+
+    /// A need above the memory of the device is compared within the error of the prediction.
+    #[test]
+    fn a_run_that_hardly_fits_is_compared() {
+        let run = || steps(12, |_| RunPoint { step_s: Some(3.0), ..RunPoint::default() });
+        let plan = |gib: f64| checked_on(run(), Some(gib));
+        let need_gib = |found: &LogCheck| {
+            let memory = found.comparison.predictions.iter().find(|it| it.quantity == Quantity::Memory).unwrap();
+            memory.band.value
+        };
+        let need = need_gib(&plan(80.0).unwrap());
+        let tight = plan(0.95 * need).unwrap();
+        assert!((need_gib(&tight) / need - 1.0).abs() < 1e-9 && has_note(&tight, "A run exists"), "{need}");
+        assert!(matches!(plan(0.5 * need), Err(AnalysisError::Unplanned(_))));
+    }
+
+    fn checked_on(points: Vec<RunPoint>, memory_gib: Option<f64>) -> Result<LogCheck, AnalysisError> {
         let document = serde_json::json!({
             "schema": "scenario/1", "model": { "preset": "llama-3-8b" }, "cluster": { "preset": "h100", "nodes": 1 },
             "workload": {
@@ -292,7 +348,9 @@ mod tests {
             "training": { "recompute": "full" }, "layout": { "tensor": 2, "pipeline": 1, "microbatch": 1 },
             "planners": ["1f1b"], "iterations": 1
         });
-        let valid = ValidScenario::new(parse(&document.to_string()).unwrap(), &NoDatasets).unwrap();
+        let mut scenario = parse(&document.to_string()).unwrap();
+        scenario.cluster.device.memory_gib = memory_gib.unwrap_or(scenario.cluster.device.memory_gib);
+        let valid = ValidScenario::new(scenario, &NoDatasets).unwrap();
         let log = Log {
             name: "a.log".to_owned(),
             setups: vec![JobSetup::default()],
@@ -300,7 +358,7 @@ mod tests {
             notes: Vec::new(),
             unreadable: None,
         };
-        check_log(log, &valid, &SequentialWorkers, &NeverCancelled).unwrap()
+        check_log(log, &valid, &SequentialWorkers, &NeverCancelled)
     }
 
     fn steps(count: u64, point: impl Fn(u64) -> RunPoint) -> Vec<RunPoint> {

@@ -1,5 +1,7 @@
 //! Time of a run outside of regular steps.
 
+use std::collections::BTreeMap;
+
 use api::run::{RunPoint, StepTimeOrigin};
 use planner::run_comparison::{Reason, Sifted, median};
 
@@ -41,16 +43,45 @@ pub(super) fn note(points: &[RunPoint], sifted: &Sifted, segment: Option<u32>) -
     if steps < MIN_STEPS as f64 || outside_s < MIN_SHARE * all_s {
         return None;
     }
+    let period = period(points, sifted, segment);
     let regular: Vec<f64> =
         selected_points(points, sifted, segment).into_iter().filter_map(|point| point.step_s).collect();
     Some(format!(
         "The mean time per step is {:.3}\u{202f}s, the median of regular steps is {:.3}\u{202f}s. {:.0}\u{202f}% of \
          the time is outside of regular steps: {slow_s:.1}\u{202f}s in slow steps, {between_s:.1}\u{202f}s between \
-         steps. Look for checkpoints, evaluation and waiting for data.",
+         steps. Look for {}checkpoints, evaluation and waiting for data.{}{}",
         all_s / steps,
         median(&regular)?,
-        100.0 * outside_s / all_s
+        100.0 * outside_s / all_s,
+        if period.is_some() { "garbage collection (in Megatron-LM: --manual-gc-interval), " } else { "" },
+        period.map_or_else(String::new, |period| format!(" One of {period} steps is slow.")),
+        timed(points, segment)
     ))
+}
+
+/// Fewest slow steps at equal distances that are a period.
+const MIN_PERIODS: usize = 3;
+
+/// Returns the distance of the slow steps, if most of them have the same.
+fn period(points: &[RunPoint], sifted: &Sifted, segment: Option<u32>) -> Option<u64> {
+    let slow = sifted.outliers.iter().filter(|it| it.reason == Reason::Slow).map(|it| &points[it.index]);
+    let slow: Vec<&RunPoint> = slow.filter(|point| segment.is_none_or(|segment| point.segment == segment)).collect();
+    let distances: Vec<u64> = slow.windows(2).filter_map(|pair| pair[1].step.checked_sub(pair[0].step)).collect();
+    let first = *distances.first().filter(|&&distance| distance > 1)?;
+    let equal = distances.iter().filter(|&&distance| distance == first).count();
+    (equal >= MIN_PERIODS && 4 * equal >= 3 * distances.len()).then_some(first)
+}
+
+/// Returns the sums of the timers of evaluation and checkpoints as a sentence; empty without them.
+fn timed(points: &[RunPoint], segment: Option<u32>) -> String {
+    let mut sums: BTreeMap<&str, f64> = BTreeMap::new();
+    let part = points.iter().filter(|point| segment.is_none_or(|segment| point.segment == segment));
+    let is_pause = |name: &str| name.starts_with("eval") || name.contains("save-checkpoint");
+    for timer in part.flat_map(|point| &point.phases).filter(|timer| is_pause(&timer.name)) {
+        *sums.entry(&timer.name).or_default() += timer.time_s;
+    }
+    let listed: Vec<String> = sums.iter().map(|(name, sum)| format!("{name} {sum:.1}\u{202f}s")).collect();
+    if listed.is_empty() { String::new() } else { format!(" Timers of pauses, in sum: {}.", listed.join(", ")) }
 }
 
 /// Adds the steps of a part. Rows of averages over several steps count as these steps.
@@ -102,5 +133,7 @@ mod tests {
         let paused = text(&points(|step| (1.0, 1000 * step + 9000 * (step / 10)))).unwrap();
         assert!(paused.contains("48 % of the time") && paused.contains("54.0 s between steps"), "{paused}");
         assert_eq!(text(&points(|step| (1.0, 1000 * step))), None);
+        assert!(slow.contains("Look for garbage collection") && slow.contains("One of 3 steps is slow."), "{slow}");
+        assert!(!paused.contains("garbage"), "{paused}");
     }
 }

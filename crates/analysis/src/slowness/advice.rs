@@ -1,5 +1,6 @@
 //! How to confirm a cause, with the tools of the device and of the framework.
 
+use crate::run_comparison::Phase;
 use planscope_core::training::Framework;
 use planscope_plan::scenario::Scenario;
 
@@ -71,10 +72,35 @@ impl Advice {
     pub const fn node_link(self) -> &'static str {
         match self.vendor {
             Vendor::Nvidia => {
-                "Run all_reduce_perf of nccl-tests on one node, and check peer access (nvidia-smi topo -m)."
+                "Run all_reduce_perf of nccl-tests on one node, and check peer access (nvidia-smi topo -p2p r)."
             }
             Vendor::Amd => "Run all_reduce_perf of rccl-tests on one node, and check the links (rocm-smi --showtopo).",
             Vendor::Other => "Measure all-reduce on one node without a model.",
+        }
+    }
+
+    /// What to look at if a phase is late and no simulated cause changes it. `None` for other phases.
+    pub fn late_phase(self, phase: &str) -> Option<&'static str> {
+        let is_megatron = matches!(self.framework, Framework::Megatron | Framework::MegatronDeepspeed);
+        if phase == Phase::Optimizer.name() {
+            Some(if is_megatron {
+                "Compare the timers inside the optimizer: optimizer-inner-step is the update, which is long on the host \
+                 (--optimizer-cpu-offload) or without a fused Adam; optimizer-clip-main-grad contains the wait for the slowest rank."
+            } else {
+                "Check that the optimizer runs on the device and is fused, and look for a wait in the norm of the gradients: it \
+                 contains the wait for the slowest rank."
+            })
+        } else if phase == Phase::Reduction.name() {
+            Some(if is_megatron {
+                "Compare the minimum and the maximum over ranks (--timing-log-option minmax): if the minimum is short, the others wait \
+                 for a late rank. Otherwise check which ranks are a data-parallel group (over nodes or within one), and the overlap \
+                 (--overlap-grad-reduce)."
+            } else {
+                "Compare the times of the ranks: if the shortest is as predicted, the others wait for a late rank. Otherwise check which \
+                 ranks are a data-parallel group (over nodes or within one), and the overlap with the backward pass."
+            })
+        } else {
+            None
         }
     }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Advice, Cause, CauseOrder, MIN_SHARE, PhaseShift, Relation, Slowness};
+use super::{Advice, Cause, CauseOrder, MIN_SHARE, PhaseShift, Plausibility, Relation, Slowness};
 use crate::run_comparison::Phase;
 use planscope_plan::scenario::Scenario;
 
@@ -38,6 +38,9 @@ pub struct LatePhase {
     pub seconds: f64,
     /// True if a listed cause makes this phase longer.
     pub has_cause: bool,
+    /// What to look at, for a phase without a cause.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confirm: Option<String>,
 }
 
 impl LatePhase {
@@ -58,7 +61,7 @@ impl Slowness {
         if self.relation != Relation::Slower || explains_s < MIN_SHARE * gap_s {
             return;
         }
-        self.causes.push(Cause {
+        let measured = Cause {
             title: "reading of batches, by its timer".to_owned(),
             fields: Vec::new(),
             iteration_s: self.predicted_s + explains_s,
@@ -68,9 +71,25 @@ impl Slowness {
                 "{} Raise the number of loader processes, and check the storage.",
                 Advice::of(scenario).reading()
             ),
-        });
-        let missed = |cause: &Cause| (cause.explains_s - gap_s).abs();
-        self.causes.sort_by(|a, b| missed(a).total_cmp(&missed(b)));
+            is_tuned: false,
+            plausibility: Plausibility::Usual,
+            memory_gib: None,
+        };
+        // A measured cause is before the simulated ones, unless it explains less than half.
+        let at = if explains_s < 0.5 * gap_s { self.causes.len() } else { 0 };
+        self.causes.insert(at, measured);
+    }
+
+    /// Adds what to look at to the late phases without a cause. `part` returns the longest timer inside a phase, with its seconds.
+    pub fn advise(&mut self, scenario: &Scenario, part: impl Fn(&str) -> Option<(String, f64)>) {
+        let advice = Advice::of(scenario);
+        for late in self.late_phases.iter_mut().filter(|late| !late.has_cause) {
+            let Some(text) = advice.late_phase(&late.phase) else { continue };
+            let part = part(&late.phase).map_or_else(String::new, |(name, seconds)| {
+                format!(" Its longest timer is {name} with {seconds:.3}\u{202f}s.")
+            });
+            late.confirm = Some(format!("{text}{part}"));
+        }
     }
 
     /// Moves the effect of slow reading out of the timed phases, for logs whose forward timer does not contain it.
@@ -137,6 +156,7 @@ impl Slowness {
                 phase: gap.phase.to_owned(),
                 seconds: gap.seconds,
                 has_cause: causes.iter().any(|cause| effects(cause)[index] >= MIN_CHANGE * gap.seconds),
+                confirm: None,
             })
             .collect();
         self.late_phases.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));

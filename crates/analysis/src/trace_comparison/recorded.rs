@@ -59,6 +59,35 @@ impl DeviceSlice {
     }
 }
 
+/// Work of the host that keeps the device waiting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum HostWork {
+    /// Reading of data.
+    Reading,
+    /// Waiting for the device.
+    Synchronisation,
+    /// Allocation or release of device memory.
+    Allocation,
+}
+
+/// A slice on a host thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HostSlice {
+    /// Work.
+    pub work: HostWork,
+    /// Start on the clock of the trace.
+    pub start_ns: u64,
+    /// Duration.
+    pub duration_ns: u64,
+}
+
+impl HostSlice {
+    /// Returns the end on the clock of the trace.
+    pub const fn end_ns(&self) -> u64 {
+        self.start_ns.saturating_add(self.duration_ns)
+    }
+}
+
 /// A call of a collective operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
@@ -95,6 +124,8 @@ pub struct Recorded {
     pub slices: Vec<DeviceSlice>,
     /// Calls of collectives.
     pub calls: Vec<Call>,
+    /// Slices of the host that can keep the device waiting, in start order; empty for traces of several devices.
+    pub host: Vec<HostSlice>,
     /// Steps in time order.
     pub steps: Vec<RecordedStep>,
     /// Number of ranks of the job, if the trace states it.

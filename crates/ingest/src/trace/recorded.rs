@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use planner::trace_comparison::{Activity, Call, DeviceSlice, Recorded, RecordedStep, normalised};
+use planner::trace_comparison::{Activity, Call, DeviceSlice, HostSlice, HostWork, Recorded, RecordedStep, normalised};
 
 use super::kind::Kind;
 use super::phase::Launches;
@@ -69,6 +69,7 @@ pub fn recorded(trace: &Trace, name: &str, rank: Option<u32>) -> Vec<Recorded> {
         });
     }
     let only = devices.len() == 1;
+    let mut host = if only { host(trace) } else { Vec::new() };
     devices
         .into_iter()
         .enumerate()
@@ -82,11 +83,44 @@ pub fn recorded(trace: &Trace, name: &str, rank: Option<u32>) -> Vec<Recorded> {
             name.clone_into(&mut device.name);
             device.model = process.and_then(|process| process.labels.clone());
             device.world_size = trace.distributed.as_ref().and_then(|job| job.world_size);
+            device.host = std::mem::take(&mut host);
             device.slices.sort_by_key(|slice| (slice.start_ns, slice.duration_ns));
             device.steps = device_steps(&steps.durations, &device.slices);
             device
         })
         .collect()
+}
+
+/// Shortest slice of the host that is stored. Shorter ones explain no long gap.
+const MIN_HOST_NS: u64 = 50_000;
+
+/// Returns the slices of the host that can keep the device waiting, by their names in PyTorch, CUDA and HIP.
+fn host(trace: &Trace) -> Vec<HostSlice> {
+    let works: Vec<Option<HostWork>> = trace.names.iter().map(|name| host_work(name)).collect();
+    let slice = |slice: usize| {
+        let is_host = matches!(trace.slices.kind[slice], Kind::Cpu | Kind::Runtime | Kind::Annotation);
+        let duration_ns = trace.slices.duration_ns[slice];
+        let work = works[trace.slices.name[slice] as usize].filter(|_| is_host && duration_ns >= MIN_HOST_NS)?;
+        Some(HostSlice { work, start_ns: trace.slices.start_ns[slice], duration_ns })
+    };
+    let mut found: Vec<HostSlice> = (0..trace.slices.len()).filter_map(slice).collect();
+    found.sort_by_key(|slice| (slice.start_ns, slice.duration_ns));
+    found
+}
+
+/// Returns the work of a host slice by its name.
+fn host_work(name: &str) -> Option<HostWork> {
+    let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
+    if has(&["DataLoader", "dataloader", "data_loader"]) {
+        Some(HostWork::Reading)
+    } else if has(&["StreamSynchronize", "DeviceSynchronize", "EventSynchronize", "aten::item", "_local_scalar_dense"])
+    {
+        Some(HostWork::Synchronisation)
+    } else if has(&["cudaMalloc", "cudaFree", "hipMalloc", "hipFree", "cuMemCreate", "cuMemMap", "cuMemUnmap"]) {
+        Some(HostWork::Allocation)
+    } else {
+        None
+    }
 }
 
 /// Returns the steps with their durations on the device: from the first slice of the step to the
@@ -226,6 +260,9 @@ mod tests {
             slice("cuda_runtime", "cudaLaunchKernel", 9, 90, 5),
             slice("kernel", "gemm at 0x7f00aa11bb22", 0, 150, 10),
             slice("gpu_memcpy", "Memcpy HtoD", 0, 170, 10),
+            slice("user_annotation", "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", 9, 100, 60),
+            slice("cuda_runtime", "cudaStreamSynchronize", 9, 160, 49),
+            slice("cuda_runtime", "cudaMalloc", 9, 10, 50),
             flow("s", 9, 90),
             flow("f", 0, 150),
         ]});
@@ -237,6 +274,8 @@ mod tests {
         // On the device, step 1 lasts from 150 to the copy at 170. The last step has its annotated duration.
         assert_eq!(device.steps.iter().map(|step| step.duration_ns).collect::<Vec<_>>(), [20_000, 100_000]);
         assert_eq!(recorded(&trace, "a.json", Some(7))[0].rank, 7);
+        let host: Vec<_> = device.host.iter().map(|slice| (slice.work, slice.duration_ns)).collect();
+        assert_eq!(host, [(HostWork::Allocation, 50_000), (HostWork::Reading, 60_000)]);
     }
 
     #[test]

@@ -102,6 +102,9 @@ fn simulated(
         explains_s: steps * seconds - base.predicted_s,
         confirm: suspect.confirm.clone(),
         phases,
+        is_tuned: suspect.range.is_some(),
+        plausibility: degree.plausibility,
+        memory_gib: evaluated.plan.as_deref().map(|plan| plan.metrics.peak_memory_gib),
     };
     Ok(Some(if cause.is_reading() { Cause { phases: in_forward(cause.phases), ..cause } } else { cause }))
 }

@@ -4,7 +4,7 @@ mod load;
 
 use serde_json::{Value, json};
 
-use super::Advice;
+use super::{Advice, Plausibility};
 use planscope_analysis::fit::FieldChange;
 use planscope_core::training::{AttentionKernel, Execution, Precision, Recompute};
 use planscope_plan::scenario::Scenario;
@@ -34,15 +34,29 @@ pub(super) struct Degree {
     pub steps: f64,
     /// Value in a range.
     pub value: f64,
+    /// How usual the degree is.
+    pub plausibility: Plausibility,
 }
 
 impl Degree {
     fn new(title: String, changes: &[(&str, Value)]) -> Self {
-        Self { title, fields: fields(changes), steps: 1.0, value: 0.0 }
+        Self { title, fields: fields(changes), steps: 1.0, value: 0.0, plausibility: Plausibility::Possible }
     }
 
     fn with_value(self, value: f64) -> Self {
         Self { value, ..self }
+    }
+
+    /// Sets how usual the degree is: `strength` up to the first limit is usual, up to the second one possible.
+    fn with_strength(self, strength: f64, (usual, possible): (f64, f64)) -> Self {
+        let plausibility = if strength <= usual {
+            Plausibility::Usual
+        } else if strength <= possible {
+            Plausibility::Possible
+        } else {
+            Plausibility::Unusual
+        };
+        Self { plausibility, ..self }
     }
 }
 
@@ -62,6 +76,14 @@ impl Suspect {
         Self { degrees, range: Some(Range { without_effect, degree: Box::new(degree) }), confirm: confirm.into() }
     }
 }
+
+// Limits of usual and of possible strengths.
+/// Loss of clocks. Limits of power and temperature lower clocks by up to a third.
+const CLOCK_LOSS: (f64, f64) = (0.35, 0.5);
+/// Loss of bandwidth. Congestion and a missing card halve it; more needs another transport.
+const LINK_LOSS: (f64, f64) = (0.5, 0.75);
+/// Host time per kernel in µs.
+const HOST_LIMITS_US: (f64, f64) = (20.0, 50.0);
 
 /// Shares of the bandwidth of a slower link.
 const LINK_SHARES: [f64; 4] = [0.7, 0.5, 0.25, 0.1];
@@ -93,18 +115,15 @@ fn tenths(value: f64) -> f64 {
 /// step: `is_rate` is true if a rate was measured.
 pub(super) fn suspects(scenario: &Scenario, is_rate: bool) -> Vec<Suspect> {
     let advice = Advice::of(scenario);
-    let mut all = settings(scenario, advice);
-    all.extend(links(scenario, advice));
-    all.extend(load::suspects(scenario, is_rate, advice));
+    let mut all = Vec::new();
     let device = &scenario.cluster.device;
     let launch_us = device.launch_us;
     let host = move |us: f64| {
         let us = rounded(us, 10.0);
         let title = format!("{us} µs of host time per kernel instead of {}", tenths(launch_us));
-        Degree::new(title, &[("/cluster/device/launch_us", json!(us))]).with_value(us)
+        let changes = [("/cluster/device/launch_us", json!(us))];
+        Degree::new(title, &changes).with_value(us).with_strength(us, HOST_LIMITS_US)
     };
-    let grid = HOST_US.into_iter().filter(move |&us| us > launch_us);
-    all.push(Suspect::continuous(launch_us, grid, host, advice.host()));
     let (peak_tflops, memory_gb_per_s) = (device.peak_tflops, device.memory_gb_per_s);
     let clocks = move |share: f64| {
         let share = rounded(share, 100.0);
@@ -113,9 +132,14 @@ pub(super) fn suspects(scenario: &Scenario, is_rate: bool) -> Vec<Suspect> {
             ("/cluster/device/peak_tflops", json!(share * peak_tflops)),
             ("/cluster/device/memory_gb_per_s", json!(share * memory_gb_per_s)),
         ];
-        Degree::new(title, &changes).with_value(share)
+        Degree::new(title, &changes).with_value(share).with_strength(1.0 - share, CLOCK_LOSS)
     };
     all.push(Suspect::continuous(1.0, CLOCK_SHARES, clocks, advice.clocks()));
+    all.extend(links(scenario, advice));
+    let grid = HOST_US.into_iter().filter(move |&us| us > launch_us);
+    all.push(Suspect::continuous(launch_us, grid, host, advice.host()));
+    all.extend(load::suspects(scenario, is_rate, advice));
+    all.extend(settings(scenario, advice));
     all
 }
 
@@ -195,7 +219,8 @@ fn links(scenario: &Scenario, advice: Advice) -> Vec<Suspect> {
         let degree = move |share: f64| {
             let share = rounded(share, 1000.0);
             let title = format!("{name} of {} GB/s per device instead of {}", tenths(share * rate), tenths(rate));
-            Degree::new(title, &[(pointer, json!(share * rate))]).with_value(share)
+            let changes = [(pointer, json!(share * rate))];
+            Degree::new(title, &changes).with_value(share).with_strength(1.0 - share, LINK_LOSS)
         };
         Suspect::continuous(1.0, LINK_SHARES, degree, confirm)
     };

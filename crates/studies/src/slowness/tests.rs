@@ -42,11 +42,12 @@ fn a_simulated_slow_network_is_found() {
     let slow = predicted_s(&valid(12.5));
     let found = explained(Measured::StepS(slow));
     assert_eq!(found.relation, Relation::Slower);
-    let first = &found.causes[0];
-    assert_eq!(first.title, "a network of 12.5 GB/s per device instead of 50");
+    let first =
+        found.causes.iter().find(|cause| cause.title == "a network of 12.5 GB/s per device instead of 50").unwrap();
+    assert_eq!((first.is_tuned, first.plausibility), (true, Plausibility::Possible));
     assert!((first.explains_s - (slow - found.predicted_s)).abs() < 1e-9);
     assert!(first.confirm.contains("nccl-tests"));
-    assert_eq!(found.order, CauseOrder::ClosestEffect);
+    assert_eq!(found.order, CauseOrder::UsualStrength);
     // Full recomputation is set already.
     assert!(found.causes.iter().all(|cause| !cause.title.contains("recomputation")));
 }
@@ -162,7 +163,42 @@ fn cause_of(pointer: &str) -> Cause {
         explains_s: 1.0,
         confirm: String::new(),
         phases: Vec::new(),
+        is_tuned: false,
+        plausibility: Plausibility::Possible,
+        memory_gib: None,
     }
+}
+
+/// Half of the memory of the log contradicts a cause; its own memory does not.
+#[test]
+fn memory_contradicts_causes() {
+    let mut found = explained(Measured::StepS(0.9 * predicted_s(&valid(50.0))));
+    let cause = |gib: f64| Cause { memory_gib: Some(gib), ..cause_of("/training/recompute") };
+    found.causes = vec![cause(10.0), cause(20.0), cause(40.0), cause_of("/cluster/device/peak_tflops")];
+    let band = Interval { low: 0.9, high: 1.2 };
+    let kept = |is_reserved: bool| {
+        let mut found = found.clone();
+        found.contradict_by_memory(20.0, band, is_reserved);
+        let named = found.contradicted_by_memory.iter().map(|title| title.replace('\u{202f}', " ")).collect::<Vec<_>>();
+        (found.causes.iter().map(|cause| cause.memory_gib).collect::<Vec<_>>(), named)
+    };
+    let named = |gib: &str| format!("/training/recompute ({gib} GiB)");
+    assert_eq!(kept(true), (vec![Some(20.0), None], vec![named("10.0"), named("40.0")]));
+    assert_eq!(kept(false).1, [named("10.0")]);
+}
+
+/// All tuned effects fit. Clocks at 80 % are usual, data that is read for seconds is not.
+#[test]
+fn usual_strengths_are_first() {
+    let predicted = predicted_s(&valid(50.0));
+    let found = explained(Measured::StepS(1.25 * predicted));
+    let at = |text: &str| found.causes.iter().position(|cause| cause.title.contains(text));
+    let (clocks, reading) = (at("clocks at"), at("reading of data"));
+    assert!(clocks.is_some() && reading.is_none_or(|reading| clocks < Some(reading)), "{:?}", found.causes);
+    assert!(found.causes.is_sorted_by_key(|cause| cause.plausibility));
+    let clocks = &found.causes[clocks.unwrap()];
+    assert!(clocks.is_tuned && clocks.plausibility == Plausibility::Usual, "{clocks:?}");
+    assert!(clocks.marked_title().ends_with("(strength tuned to the difference)"));
 }
 
 /// One slow rank contradicts uneven stages; a slow last stage does not.
@@ -193,7 +229,7 @@ fn gap(phase: Phase, seconds: f64) -> PhaseGap<'static> {
 fn late_phases_order_the_causes() {
     let slow = predicted_s(&valid(12.5));
     let found = explained(Measured::StepS(slow));
-    let network = found.causes[0].clone();
+    let network = found.causes.iter().find(|cause| cause.title.starts_with("a network")).unwrap().clone();
     let reduction = network.phases.iter().find(|shift| shift.phase == Phase::Reduction.name()).unwrap();
     assert!(reduction.seconds > 0.0, "{:?}", network.phases);
     let title = |replicas| network.phase_title(reduction, replicas);
@@ -243,6 +279,10 @@ fn a_late_phase_without_a_cause_is_named() {
         assert!((late.seconds - gap_s).abs() < 1e-9 && late.text().contains("no simulated cause"), "{late:?}");
         assert!(timed.contradicted.iter().any(|title| title.contains("clocks")), "{timed:?}");
         assert!(timed.causes.is_empty(), "{timed:?}");
+        timed.advise(valid(50.0).scenario(), |_| Some(("optimizer-inner-step".to_owned(), 1.25)));
+        let advice = timed.late_phases[0].confirm.as_ref().map(|text| text.replace('\u{202f}', " "));
+        assert_eq!(advice.is_some(), name == "optimizer", "{advice:?}");
+        assert!(advice.is_none_or(|text| text.ends_with("Its longest timer is optimizer-inner-step with 1.250 s.")));
     }
 }
 

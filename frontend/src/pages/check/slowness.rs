@@ -254,7 +254,7 @@ fn Explanation(slowness: Slowness, replicas: u32) -> impl IntoView {
         view! {
             <tr>
                 <th scope="row">
-                    {format::capitalised(&cause.title)}
+                    {format::capitalised(&cause.marked_title())}
                     {(!cause.phases.is_empty()).then(|| view! { <small class="below">{phase_text(cause, replicas)}</small> })}
                     <small class="below">{cause.confirm.clone()}</small>
                 </th>
@@ -270,13 +270,20 @@ fn Explanation(slowness: Slowness, replicas: u32) -> impl IntoView {
         excluded("Effect too small", &slowness.too_small),
         excluded("Effect larger than the difference", &slowness.too_large),
         excluded("Contradicted by the timers", &slowness.contradicted),
+        excluded("Contradicted by the memory of the log", &slowness.contradicted_by_memory),
     ];
     let late = slowness.late_phases.iter().map(late_text).collect::<Vec<_>>().join(", ");
+    let advice = slowness
+        .late_phases
+        .iter()
+        .filter_map(|late| Some(format!("{}: {}", format::capitalised(&late.phase), late.confirm.as_ref()?)));
+    let advice: Vec<String> = advice.collect();
     let order = slowness.order.title();
     let partial = slowness.is_partial.then_some(" The time limit was reached before all causes were simulated.");
     view! {
         <p role="status">{text}</p>
         {(!late.is_empty()).then(|| view! { <p>{format!("Late phases: {late}.")}</p> })}
+        {advice.into_iter().map(|text| view! { <p class="hint">{text}</p> }).collect_view()}
         {(is_slower && has_rows).then(|| view! {
             <div class="table-scroll" role="region" aria-label="Causes of a slower run" tabindex="0">
                 <table class="figures check-causes" data-testid="check-causes">
@@ -315,10 +322,11 @@ mod tests {
             relation,
             interval_s: Interval { low: 11.7, high: 17.3 },
             causes: Vec::new(),
-            order: CauseOrder::ClosestEffect,
+            order: CauseOrder::UsualStrength,
             too_small: Vec::new(),
             too_large: Vec::new(),
             contradicted: Vec::new(),
+            contradicted_by_memory: Vec::new(),
             late_phases: Vec::new(),
             is_partial: false,
         }

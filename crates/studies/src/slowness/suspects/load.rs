@@ -13,6 +13,12 @@ const SKEWS: [f64; 5] = [1.25, 1.5, 2.0, 3.0, 4.0];
 const SPREADS: [f64; 3] = [0.25, 0.5, 0.9];
 /// Most layers that the first stage has less than planned, and the last stage more.
 const MAX_MOVED: u32 = 4;
+/// Limits of the layers that a last stage usually and possibly has more than planned.
+const MOVED_LIMITS: (f64, f64) = (0.0, 1.0);
+/// Limits of a usual and of a possible imbalance of experts.
+const SKEW_LIMITS: (f64, f64) = (1.5, 2.0);
+/// Limits of a usual and of a possible time to read the texts of a microbatch in ms. Images take ten times as long.
+const READING_LIMITS_MS: (f64, f64) = (20.0, 300.0);
 /// Time to read the data of a microbatch in ms.
 const READING_MS: [f64; 7] = [5.0, 20.0, 80.0, 320.0, 1300.0, 5000.0, 20_000.0];
 
@@ -70,7 +76,7 @@ fn stages(scenario: &Scenario, advice: Advice) -> Option<Suspect> {
         *layers.first_mut()? = first;
         *layers.last_mut()? = last;
         let title = format!("{last} layers on the last stage instead of {}", last - moved);
-        Some(Degree::new(title, &[("/layers_per_stage", json!(layers))]))
+        Some(Degree::new(title, &[("/layers_per_stage", json!(layers))]).with_strength(f64::from(moved), MOVED_LIMITS))
     };
     Some(Suspect::listed((1..=MAX_MOVED).filter_map(degree).collect(), advice.stages()))
 }
@@ -108,11 +114,13 @@ fn lengths(scenario: &Scenario) -> Option<Suspect> {
 /// Reading of data that is slower than the computation.
 fn reading(scenario: &Scenario, advice: Advice) -> Option<Suspect> {
     let host_ms = scenario.cluster.device.curves.as_ref()?.host_microbatch_us / 1000.0;
-    let degree = |ms: f64| {
+    let media = if scenario.model.modules.len() > 1 { 10.0 } else { 1.0 };
+    let degree = move |ms: f64| {
         let ms = rounded(ms, if ms < 10.0 { 10.0 } else { 1.0 });
         let duration = if ms < 1000.0 { format!("{ms} ms") } else { format!("{:.2} s", ms / 1000.0) };
         let title = format!("reading of data that takes {duration} per microbatch");
-        Degree::new(title, &[(HOST_MICROBATCH, json!(1000.0 * ms))]).with_value(ms)
+        let changes = [(HOST_MICROBATCH, json!(1000.0 * ms))];
+        Degree::new(title, &changes).with_value(ms).with_strength(ms / media, READING_LIMITS_MS)
     };
     let grid = READING_MS.into_iter().filter(move |&ms| ms > host_ms);
     Some(Suspect::continuous(host_ms, grid, degree, advice.reading()))
@@ -129,7 +137,7 @@ fn experts(scenario: &Scenario) -> Vec<Suspect> {
         let degree = move |more: f64| {
             let more = rounded(more, 100.0);
             let title = format!("{more} times the mean tokens on the busiest expert-parallel rank");
-            Degree::new(title, &[(&pointer, json!(more))]).with_value(more)
+            Degree::new(title, &[(&pointer, json!(more))]).with_value(more).with_strength(more, SKEW_LIMITS)
         };
         let grid = SKEWS.into_iter().filter(move |&more| more > skew);
         Suspect::continuous(
