@@ -8,7 +8,7 @@
 
 mod attribution;
 mod clocks;
-mod common;
+mod intersection;
 mod matching;
 mod straggler;
 
@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use super::recorded::{Recorded, Usage};
 use attribution::Caused;
-use common::Common;
+use intersection::Intersection;
 use matching::Matched;
 pub use straggler::{Cause, KernelExcess, Straggler};
 
@@ -243,7 +243,7 @@ pub fn ranks(recorded: &[Recorded], longest: usize) -> Result<RankReport, RanksE
         ));
     }
     let (causes, mut exposed) = attribution::attributed(&recorded, &matched, &clocks);
-    let common = Common::new(&recorded, &matched, are_unequal);
+    let common = Intersection::new(&recorded, &matched, are_unequal);
     let compared = |index: &usize| common.has(&matched[*index]);
     exposed.retain(|wait| compared(&wait.collective));
     let (occurrences, causes): (Vec<Occurrence>, Vec<Caused>) = (0..matched.len())
