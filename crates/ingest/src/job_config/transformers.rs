@@ -346,17 +346,17 @@ fn attention(keys: &mut Keys) -> Option<AttentionKernel> {
     match kernel.as_deref() {
         Some("auto") | None if is_eager => Some(AttentionKernel::Unfused),
         Some("auto") | None => is_fused.then_some(AttentionKernel::Flash),
-        Some(name) => self::kernel(name),
+        Some(name) => Some(self::kernel(name)),
     }
 }
 
 /// Returns the attention kernel of a name.
-fn kernel(name: &str) -> Option<AttentionKernel> {
+fn kernel(name: &str) -> AttentionKernel {
     match name {
-        "eager" | "disabled" => Some(AttentionKernel::Unfused),
-        "flash_attention_3" | "fa3" => Some(AttentionKernel::Flash3),
+        "eager" | "disabled" => AttentionKernel::Unfused,
+        "flash_attention_3" | "fa3" => AttentionKernel::Flash3,
         // Kernels of the hub, for example kernels-community/flash-attn3.
-        name if name.contains("flash-attn3") => Some(AttentionKernel::Flash3),
-        _ => Some(AttentionKernel::Flash),
+        name if name.contains("flash-attn3") => AttentionKernel::Flash3,
+        _ => AttentionKernel::Flash,
     }
 }
