@@ -8,8 +8,8 @@
 
 mod attribution;
 mod clocks;
-mod intersection;
 mod matching;
+mod shared_part;
 mod straggler;
 
 use std::collections::BTreeMap;
@@ -18,8 +18,8 @@ use serde::{Deserialize, Serialize};
 
 use super::recorded::{Recorded, Usage};
 use attribution::Caused;
-use intersection::Intersection;
 use matching::Matched;
+use shared_part::SharedPart;
 pub use straggler::{Cause, KernelExcess, Straggler};
 
 /// Reason why ranks cannot be compared.
@@ -243,7 +243,7 @@ pub fn ranks(recorded: &[Recorded], longest: usize) -> Result<RankReport, RanksE
         ));
     }
     let (causes, mut exposed) = attribution::attributed(&recorded, &matched, &clocks);
-    let common = Intersection::new(&recorded, &matched, are_unequal);
+    let common = SharedPart::new(&recorded, &matched, are_unequal);
     let compared = |index: &usize| common.has(&matched[*index]);
     exposed.retain(|wait| compared(&wait.collective));
     let (occurrences, causes): (Vec<Occurrence>, Vec<Caused>) = (0..matched.len())

@@ -308,7 +308,7 @@ mod tests {
     use api::planner::certainty::Interval;
     use api::planner::fit::FieldChange;
     use api::planner::scenario::PlannerKind;
-    use api::planner::slowness::{CauseOrder, PhaseShift};
+    use api::planner::slowness::{CauseOrder, PhaseShift, Plausibility};
 
     use super::*;
 
@@ -360,6 +360,9 @@ mod tests {
             iteration_s: 2.0,
             explains_s: 0.6,
             confirm: String::new(),
+            is_tuned: false,
+            plausibility: Plausibility::Possible,
+            memory_gib: None,
             phases: vec![shift("forward compute", 0.12), shift("optimizer", -0.04)],
         };
         let text = |cause: &Cause| phase_text(cause, 8).replace('\u{202f}', " ");
@@ -372,7 +375,7 @@ mod tests {
         let plain = |share| share_text(share).replace('\u{202f}', " ");
         assert_eq!(plain(1.02), "2.00 % more than the difference");
         assert_eq!(plain(0.98), "98.0 % of the difference");
-        let late = LatePhase { phase: "optimizer".to_owned(), seconds: 0.412, has_cause: false };
+        let late = LatePhase { phase: "optimizer".to_owned(), seconds: 0.412, has_cause: false, confirm: None };
         assert_eq!(late_text(&late).replace('\u{202f}', " "), "optimizer +412 ms (no simulated cause changes it)");
     }
 

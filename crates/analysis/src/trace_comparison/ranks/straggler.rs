@@ -8,7 +8,7 @@ use super::super::recorded::{Activity, ByName, DeviceSlice, Recorded};
 use super::super::{median, signed};
 use super::RankWait;
 use super::attribution::Exposed;
-use super::intersection::Intersection;
+use super::shared_part::SharedPart;
 
 /// Maximum number of kernels in the result.
 const MAX_KERNELS: usize = 20;
@@ -126,7 +126,7 @@ pub(super) struct Counts {
 pub(super) fn find(
     recorded: &[&Recorded],
     ranks: &[RankWait],
-    common: &Intersection,
+    common: &SharedPart,
     exposed: &[Exposed],
     counts: Counts,
 ) -> Option<Straggler> {
@@ -224,7 +224,7 @@ fn share(part: u64, whole: u64) -> f64 {
 }
 
 /// Compares time and count of all compute kernels and copies with the median of the ranks that are not slow.
-fn kernels(recorded: &[&Recorded], index: usize, slow: &[usize], common: &Intersection) -> Vec<KernelExcess> {
+fn kernels(recorded: &[&Recorded], index: usize, slow: &[usize], common: &SharedPart) -> Vec<KernelExcess> {
     let is_compared =
         |rank, slice: &DeviceSlice| slice.activity != Activity::Communication && common.has_slice(rank, slice);
     let by_rank: Vec<ByName<'_>> = recorded

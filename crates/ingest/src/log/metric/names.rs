@@ -153,7 +153,9 @@ fn by_name(plain: &str) -> Option<Metric> {
         | "sec/step"
         | "sec_per_step"
         | "seconds_per_step"
-        | "sec_per_iter" => StepTime,
+        | "sec_per_iter"
+        // Runtimes in dicts of Hugging Face trainers are in seconds.
+        | "step_runtime" => StepTime,
         "timing_s/update_actor" => TrainingTime,
         "steps_per_second"
         | "steps_per_sec"
@@ -291,6 +293,8 @@ mod tests {
             ("TFLOPs/s/GPU", Some(Metric::Flops)),
             ("model_tflops_per_gpu", Some(Metric::Flops)),
             ("perf/step_time_ms", Some(Metric::StepTime)),
+            ("train_step_runtime", Some(Metric::StepTime)),
+            ("train_runtime", None),
             ("memory/max_active (GiB)", Some(Metric::MaxAllocated)),
             ("memory/device_reserved (GiB)", Some(Metric::Reserved)),
             ("mem-reserved-bytes", Some(Metric::Reserved)),

@@ -6,7 +6,7 @@ use super::super::recorded::{DeviceSlice, Recorded};
 use super::matching::Matched;
 
 /// Part of the traces that all ranks have: only this part is compared.
-pub(super) struct Intersection {
+pub(super) struct SharedPart {
     /// Steps of all ranks; empty if a rank has none.
     steps: BTreeSet<u64>,
     /// End of the first and of the last collective of all ranks, by rank index: the common part of
@@ -14,7 +14,7 @@ pub(super) struct Intersection {
     windows: Option<Vec<(u64, u64)>>,
 }
 
-impl Intersection {
+impl SharedPart {
     /// Finds the common part. Traces without steps are cut only if their numbers of collectives differ.
     pub(super) fn new(recorded: &[&Recorded], matched: &[Matched], are_unequal: bool) -> Self {
         let mut sets = recorded.iter().map(|rank| rank.steps.iter().map(|step| step.number).collect::<BTreeSet<u64>>());
