@@ -26,7 +26,7 @@ pub(in crate::job_config) fn complete(
     }
     if settings.attention.is_none() {
         let stated = file.as_mut().and_then(|file| file.text(&ATTENTION, "attention kernel"));
-        settings.attention = stated.as_deref().and_then(super::kernel);
+        settings.attention = stated.as_deref().map(super::kernel);
         if settings.attention.is_none() && is_gpt_oss(model, file.as_deref()) {
             settings.attention = Some(AttentionKernel::Unfused);
             keys.assume(
