@@ -129,7 +129,7 @@ fn without_tail(data: &HistogramColumns) -> Option<(f64, f64)> {
     const MAX_RATIO: f64 = 2.5;
     let first = *data.edges.first()?;
     (data.p99 > first && data.max - first > MAX_RATIO * (data.p99 - first))
-        .then(|| (first, first + 1.3 * (data.p99 - first)))
+        .then_some((first, first + 1.3 * (data.p99 - first)))
 }
 
 /// Label values of a short linear axis. Lengths are whole numbers, which automatic labels are not. `None` for a longer

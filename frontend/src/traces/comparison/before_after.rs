@@ -244,7 +244,7 @@ mod tests {
     use super::*;
 
     fn phase(phase: &str, before_ns: u64, after_ns: u64) -> PhaseDifference {
-        let difference_ns = after_ns as i64 - before_ns as i64;
+        let difference_ns = after_ns.cast_signed() - before_ns.cast_signed();
         PhaseDifference { phase: phase.to_owned(), before_ns, after_ns, difference_ns }
     }
 
