@@ -305,8 +305,8 @@ fn a_small_batch_on_a_single_rank_is_planned() {
     let planning = answered(false, json!({ "workload": workload, "layout": { "tensor": 8 } }));
     for id in ALL {
         let planned = planned(&planning, id);
-        let line = planned.decisions.iter().find(|line| line.contains("fitted to")).unwrap();
-        let timings: u32 = line.split_once("fitted to ").unwrap().1.split(' ').next().unwrap().parse().unwrap();
+        let line = planned.decisions.iter().find(|line| line.contains("timings of the operator graph")).unwrap();
+        let timings: u32 = line.split_once(" timings").unwrap().0.rsplit(' ').next().unwrap().parse().unwrap();
         assert!(timings >= 6, "{id}: {line}");
     }
 }
