@@ -63,7 +63,7 @@ pub(super) fn Changes<'a>(
     let device_gib =
         Scenario::deserialize(document).map_or(f64::INFINITY, |scenario| scenario.cluster.device.memory_gib);
     let row = |change: &Change| {
-        let at_risk = risk(device_gib, change).map(|text| view! { <span class="uncertainty slower">{text}</span> });
+        let at_risk = risk(device_gib, change).map(|text| view! { <small class="below slower">{text}</small> });
         let lines = field_names::lines(change, document);
         // A change without words of the form has its title.
         let lines = if lines.is_empty() { vec![format::capitalised(&change.title)] } else { lines };
