@@ -196,6 +196,10 @@ impl RunMonitor {
                     && untrack(|| self.comparison_target()).as_ref() == Some(&against)
             };
             if !is_still() {
+                // The detail can be of an earlier moment while it is loaded again. Its target then returns without a new request.
+                if untrack(|| self.feed.detail.try_with(|_| ())).is_some() {
+                    self.compare_soon();
+                }
                 return;
             }
             // Points that arrived meanwhile are not compared yet.
