@@ -1,5 +1,6 @@
 //! `FlagScale` job files (YAML): sections whose keys are arguments of Megatron-LM.
 
+use super::gpt_neox;
 use super::keys::Keys;
 
 /// Sections. A file can have them below `train`.
@@ -26,8 +27,7 @@ pub(super) fn flatten(keys: &mut Keys) {
     if let (Some(multiple), Some(hidden), None) =
         (number("multiple-of"), number("hidden-size"), number("ffn-hidden-size"))
     {
-        let width = (u64::from(hidden) * 8 / 3) as u32;
-        let width = width.div_ceil(multiple.max(1)).saturating_mul(multiple);
+        let width = gpt_neox::rounded((u64::from(hidden) * 8 / 3) as u32, multiple);
         keys.derive("ffn-hidden-size", &width.to_string(), "multiple-of");
         keys.ignore(|key| key == "multiple-of");
     }

@@ -117,7 +117,7 @@ fn transformer_engine(keys: &mut Keys) {
 const GATED: [&str; 5] = ["swiglu", "geglu", "reglu", "bilinear", "glu"];
 
 /// Rounds the width of an MLP up to a multiple.
-fn rounded(width: u32, multiple: u32) -> u32 {
+pub(super) fn rounded(width: u32, multiple: u32) -> u32 {
     width.div_ceil(multiple.max(1)).saturating_mul(multiple.max(1))
 }
 
