@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use api::check::{Check, CheckChanges, CheckRequest, Edit, NamedText, apply_to_files};
+use api::check::{Check, CheckChanges, CheckRequest, Edit, NamedText, RISK, apply_to_files};
 use api::path;
 use api::planner::outcome::{PlanOutcome, Planned};
 use api::planner::scenario::Scenario;
@@ -100,6 +100,8 @@ pub(crate) struct CheckState {
     pub(crate) own: RwSignal<Loaded<DrawnPlan>>,
     /// Best plan with free layout and settings.
     pub(crate) best: RwSignal<Loaded<DrawnPlan>>,
+    /// Highest risk of running out of memory of the best plan. `None`: no limit.
+    pub(crate) max_risk: RwSignal<Option<f64>>,
     /// Visible time range of both charts.
     pub(crate) window: RwSignal<TimeWindow>,
     /// Texts of the files before the applied changes, newest last.
@@ -122,6 +124,7 @@ impl CheckState {
             changes: RwSignal::new(Loaded::Absent),
             own: RwSignal::new(Loaded::Absent),
             best: RwSignal::new(Loaded::Absent),
+            max_risk: RwSignal::new(Some(RISK)),
             window: RwSignal::new(TimeWindow::fit(1)),
             earlier: RwSignal::new(Vec::new()),
             number: StoredValue::new(0),
@@ -285,13 +288,31 @@ impl CheckState {
                 return;
             }
             self.changes.set(Loaded::new(changes));
-            let plan = drawn_plan(&best, abort.as_ref()).await;
-            if !self.is_current(number) {
-                return;
-            }
+            self.search_best(number, best, abort).await;
+        });
+    }
+
+    /// Requests the best plan within the highest risk. A result for an earlier choice of the risk is discarded.
+    async fn search_best(self, number: u64, scenario: Scenario, abort: Option<Abort>) {
+        let max_memory_risk = self.max_risk.get_untracked();
+        let plan = drawn_plan(&Scenario { max_memory_risk, ..scenario }, abort.as_ref()).await;
+        if self.is_current(number) && self.max_risk.get_untracked() == max_memory_risk {
             self.best.set(Loaded::new(plan));
             self.window.set(TimeWindow::fit(self.extent_ns()));
-        });
+        }
+    }
+
+    /// Searches the best plan again with another highest risk.
+    pub(crate) fn set_max_risk(self, max_risk: Option<f64>) {
+        self.max_risk.set(max_risk);
+        let Some(checked) = untrack(|| self.result.get().here()) else { return };
+        // A check that waits for its changes searches afterwards.
+        if untrack(|| matches!(self.changes.get(), Loaded::Waiting)) {
+            return;
+        }
+        let (number, abort) = (self.number.get_value(), self.abort.with_value(Clone::clone));
+        self.best.set(Loaded::Waiting);
+        spawn_local(self.search_best(number, checked.check.shown_best_scenario(), abort));
     }
 
     /// Longest makespan of both charts in ns.

@@ -136,6 +136,8 @@ pub fn run(arguments: &CheckArguments) -> anyhow::Result<ExitCode> {
         export(&report, &texts, (folder, arguments.change))?;
     }
     if arguments.best {
+        report.check.best_scenario.max_memory_risk =
+            (arguments.max_risk > 0).then(|| f64::from(arguments.max_risk) / 100.0);
         let planning = plan(&validated(report.check.shown_best_scenario())?, threads)?;
         report = report.with_best(first_plan(planning));
     }

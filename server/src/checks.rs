@@ -6,7 +6,7 @@ mod possible;
 mod schedule_label;
 mod syntax;
 
-use api::check::{Certainty, Check, CheckChanges, Edit, Verdict};
+use api::check::{Certainty, Check, CheckChanges, Edit, RISK, Verdict};
 use api::job_config::{ConfigFormat, ReadSetting};
 use ingest::job_config::{self, Hardware, JobConfig, JobConfigError};
 use planner::analysis::AnalysisError;
@@ -381,6 +381,7 @@ pub(crate) fn free(scenario: &Scenario) -> Scenario {
     let mut free = scenario.clone();
     free.free_layout();
     (free.free, free.planners) = (FreeSetting::ALL.to_vec(), vec![PlannerKind::Best]);
+    free.max_memory_risk = Some(RISK);
     free
 }
 

@@ -4,7 +4,7 @@ use api::job_config::ReadSetting;
 use planner::scenario::FieldError;
 
 /// Fields with plain names, and the settings of configurations that state them.
-const FIELDS: [(&str, &str, &[&str]); 28] = [
+const FIELDS: [(&str, &str, &[&str]); 29] = [
     ("/layout/tensor", "tensor parallelism", &["tensor parallelism"]),
     ("/layout/pipeline", "pipeline parallelism", &["pipeline parallelism"]),
     ("/layout/chunks", "model chunks of a rank", &["model chunks of a rank"]),
@@ -41,6 +41,7 @@ const FIELDS: [(&str, &str, &[&str]); 28] = [
     ("/cluster/intra_node/gb_per_s", "bandwidth within a node, GB/s", &[]),
     ("/cluster/inter_node/gb_per_s", "bandwidth between nodes, GB/s", &[]),
     ("/free", "free settings", &[]),
+    ("/max_memory_risk", "highest risk of running out of memory", &[]),
 ];
 
 /// Sizes of a module: the end of the field, and the setting.

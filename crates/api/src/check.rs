@@ -160,7 +160,7 @@ pub struct Check {
     pub schedule: String,
     /// The job as a scenario. It is valid and not stored.
     pub scenario: Scenario,
-    /// The same job with free layout and settings and the planner `best`.
+    /// The same job with free layout and settings, the planner `best`, and at most 10 % risk of running out of memory.
     pub best_scenario: Scenario,
     /// Settings that were read, in the order of the file.
     pub read: Vec<ReadSetting>,

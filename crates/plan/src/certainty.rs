@@ -125,6 +125,12 @@ pub fn memory_certainty(predicted: f64, available: f64) -> MemoryCertainty {
     }
 }
 
+/// Returns the largest predicted peak in GiB whose probability of exceeding `available` GiB is at most `risk`, above 0
+/// and below 1. It is rounded down by 10^-9, so that its probability is not above `risk`.
+pub fn largest_peak(available: f64, risk: f64) -> f64 {
+    available * libm::exp(-Coefficients::committed().peak_memory.error_at(risk)) * (1.0 - 1e-9)
+}
+
 /// Returns the probability that plan `a` is faster than plan `b` of the same scenario. The error
 /// that both plans share cancels. The spread of the remaining error grows with the distance of the
 /// layouts. 0.5 for equal times.

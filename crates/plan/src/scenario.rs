@@ -17,6 +17,7 @@ pub use validate::{FieldError, ValidScenario};
 
 use serde::{Deserialize, Serialize};
 
+use crate::certainty;
 use planscope_core::cluster::Cluster;
 use planscope_core::model::Model;
 use planscope_core::training::{LayoutRequest, Training};
@@ -56,6 +57,10 @@ pub struct Scenario {
     /// Settings that every planner may choose. Others have the values of this scenario, for all planners.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub free: Vec<FreeSetting>,
+    /// Highest probability of running out of memory that a plan may have, more than 0 and at most 0.5. Default: a plan
+    /// may fill the device memory minus the reserve.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_memory_risk: Option<f64>,
     /// Fixed number of layers of each pipeline stage, in the order of the forward pass: PP x VPP numbers. With one
     /// module, a stage can have none: the first stage has the embedding and the last one the output head. Default: equal
     /// stages, or the split that is usual in the framework.
@@ -79,9 +84,13 @@ pub struct Scenario {
 }
 
 impl Scenario {
-    /// Returns the memory limit per device: device memory minus the reserve.
+    /// Returns the memory limit per device: device memory minus the reserve, or the largest predicted peak with the
+    /// allowed probability of running out of memory if that is less.
     pub fn memory_limit(&self) -> Bytes {
-        self.cluster.device.memory().saturating_sub(Bytes::from_gib(self.training.memory_reserve_gib))
+        let device = self.cluster.device.memory();
+        let unreserved = device.saturating_sub(Bytes::from_gib(self.training.memory_reserve_gib));
+        let at_risk = |risk| Bytes::from_gib(certainty::largest_peak(self.cluster.device.memory_gib, risk));
+        self.max_memory_risk.map_or(unreserved, |risk| unreserved.min(at_risk(risk)))
     }
 
     /// Frees the degrees and the layers per stage.

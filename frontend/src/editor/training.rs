@@ -54,6 +54,7 @@ pub(super) fn TrainingSection() -> impl IntoView {
                 <CheckField pointer="/training/distributed_optimizer" label="Distributed optimizer (ZeRO-1)" when_absent=true />
             </IfFixed>
             <NumberField pointer="/training/memory_reserve_gib" label="Memory reserve" unit="GiB" min=0.0 max=1024.0 step=0.5 />
+            <NumberField pointer="/max_memory_risk" label="Highest risk of running out of memory" unit="share" min=0.001 max=0.5 step=0.05 placeholder="no limit" />
             <Advanced title="Advanced" prefixes=ADVANCED.map(str::to_owned).to_vec()>
                 <h4>"Memory"</h4>
                 <IfFixed setting=FreeSetting::Recompute>

@@ -21,17 +21,21 @@ fn fullest(timeline: &Timeline) -> usize {
 }
 
 /// Formats the memory limit, and the peak over all iterations next to the selected iteration.
-fn caption(plan: &Plan, iteration: usize) -> String {
+fn caption(plan: &Plan, iteration: usize, max_risk: Option<f64>) -> String {
     let limit = plan.metrics.memory_limit_gib;
     let reserve = plan.ranks.first().map(|rank| rank.memory.reserve_gib);
-    let limit = match reserve {
-        Some(reserve) => format!(
+    let limit = match (max_risk, reserve) {
+        (Some(risk), _) => {
+            let percent = format::three_digits(100.0 * risk);
+            format!("limit {}: at most {percent}\u{202f}% risk of running out of memory", format::gib(limit))
+        }
+        (None, Some(reserve)) => format!(
             "limit {}: {} of the device less a reserve of {}",
             format::gib(limit),
             format::gib(limit + reserve),
             format::gib(reserve)
         ),
-        None => format!("limit {}", format::gib(limit)),
+        (None, None) => format!("limit {}", format::gib(limit)),
     };
     let host = plan.metrics.host_memory_gib;
     let limit = if host > 0.0 { format!("{limit} · {} of host memory per node", format::gib(host)) } else { limit };
@@ -85,6 +89,9 @@ pub(super) fn MemoryCard() -> impl IntoView {
     let absent = Memo::new(move |_| timelines.with(|timelines| without_rank(timelines, rank.get())));
     let plan = Memo::new(move |_| explore.planned(lead.get()?.0));
     let limit = Memo::new(move |_| plan.with(|plan| plan.as_ref().map(|plan| plan.metrics.memory_limit_gib)));
+    let max_risk = Memo::new(move |_| {
+        explore.stored.with(|stored| stored.as_ref().and_then(|stored| stored.scenario.max_memory_risk))
+    });
     let iteration = Memo::new(move |_| explore.displayed.with(|content| content.iteration as usize));
     let peaks = Memo::new(move |_| {
         let planner = lead.get().map(|(planner, _)| planner);
@@ -112,7 +119,7 @@ pub(super) fn MemoryCard() -> impl IntoView {
                     {options}
                 </select>
                 <span class="muted" data-testid="memory-limit">
-                    {move || plan.with(|plan| plan.as_ref().map(|plan| caption(plan, iteration.get())))}
+                    {move || plan.with(|plan| plan.as_ref().map(|plan| caption(plan, iteration.get(), max_risk.get())))}
                 </span>
             </header>
             <MemoryChart lines=lines rank=rank limit=limit window=explore.window />

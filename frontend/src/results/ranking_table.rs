@@ -1,6 +1,7 @@
 //! Ranking table.
 
 use api::job::StoredOutcome;
+use api::planner::certainty::RISK;
 use api::planner::scenario::PlannerKind;
 use leptos::prelude::*;
 
@@ -69,7 +70,7 @@ fn RankingRow(row: Row, baseline: Memo<Option<PlannerKind>>, selected: Memo<Opti
         let columns = (COLUMNS.len() + 1).to_string();
         view! {
             <tr class="plan-details" data-details=planner.id() class:chosen=is_selected on:click=move |_| select()>
-                <td colspan=columns><div><PlanDetails metrics=metrics /></div></td>
+                <td colspan=columns><div><PlanDetails planner=planner metrics=metrics /></div></td>
             </tr>
         }
     });
@@ -95,7 +96,8 @@ fn RankingRow(row: Row, baseline: Memo<Option<PlannerKind>>, selected: Memo<Opti
 
 /// Degrees, layers per stage and chosen settings, below the row of the planner.
 #[component]
-fn PlanDetails(metrics: RowMetrics) -> impl IntoView {
+fn PlanDetails(planner: PlannerKind, metrics: RowMetrics) -> impl IntoView {
+    let is_at_risk = metrics.cells.iter().any(|cell| cell.is_at_risk);
     let RowMetrics { layout, layers, source, settings, unclear, overrides, .. } = metrics;
     // Allow line breaks only between degrees.
     let degrees = layout.replace(' ', "\u{a0}").replace("\u{a0}·\u{a0}", " · ");
@@ -116,6 +118,22 @@ fn PlanDetails(metrics: RowMetrics) -> impl IntoView {
         {overrides.map(|text| text_line("overrides", "The method of the planner has no place for these values", text))}
         {unclear.map(|text| text_line("unclear", "The error of the prediction is larger than the difference between the plans", text))}
         {source.map(|text| text_line("source", "The fastest plan of all planners", text))}
+        {(is_at_risk && planner == PlannerKind::Best).then(|| view! { <LimitRisk /> })}
+    }
+}
+
+/// Plans again with the risk that the check page calls safe.
+#[component]
+fn LimitRisk() -> impl IntoView {
+    let explore = use_explore();
+    let limit = move |event: leptos::ev::MouseEvent| {
+        event.stop_propagation();
+        explore.set("/max_memory_risk", RISK.into());
+    };
+    view! {
+        <button type="button" class="link" data-testid="limit-risk" on:click=limit>
+            {format!("Find the fastest plan with at most {:.0}\u{202f}% risk", 100.0 * RISK)}
+        </button>
     }
 }
 

@@ -8,6 +8,7 @@ use api::run::{Agreement, Comparison, PhaseResidual};
 use planner::certainty::memory_certainty;
 use planner::fit::{Change, ChangeKind, Combination, Fit};
 use planner::outcome::{Layout, Planned, RunCost, RunForecast};
+use planner::scenario::Scenario;
 use planner::slowness::{Cause, LatePhase, Relation, Slowness};
 use planner::utilisation::Utilisation;
 
@@ -162,6 +163,12 @@ fn phase(phase: &PhaseResidual) -> String {
     format!("  {phase:<36} {:>10} {predicted:>10} {difference:>10}", format!("{measured_s:.3} s"))
 }
 
+/// Names the highest risk that the best plan may have.
+fn max_risk(scenario: &Scenario) -> String {
+    let text = |risk| format!(", at most {:.0} % risk of running out of memory", 100.0 * risk);
+    scenario.max_memory_risk.map(text).unwrap_or_default()
+}
+
 /// Describes the best plan, if it was requested.
 pub(crate) fn best(report: &Report) -> Vec<String> {
     let mut lines = Vec::new();
@@ -169,11 +176,16 @@ pub(crate) fn best(report: &Report) -> Vec<String> {
         lines.push(String::new());
         let settings = report.check.best_scenario.free.iter().map(|setting| setting.title());
         let settings = settings.collect::<Vec<_>>().join(", ");
-        lines.push(format!("best plan: none fits. Searched: all layouts, with free {settings}"));
+        let risk = max_risk(&report.check.best_scenario);
+        lines.push(format!("best plan{risk}: none fits. Searched: all layouts, with free {settings}"));
+        if !risk.is_empty() {
+            lines.push("  --max-risk changes the limit; 0 removes it".to_owned());
+        }
     }
     if let Some((best, certainty)) = report.best_plan() {
         lines.push(String::new());
-        lines.push(format!("best plan, with free layout and settings: {}", figures(best)));
+        let risk = max_risk(&report.check.best_scenario);
+        lines.push(format!("best plan, with free layout and settings{risk}: {}", figures(best)));
         let settings = best.settings.map(|settings| format!("; {settings}")).unwrap_or_default();
         let source = best
             .source

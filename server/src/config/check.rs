@@ -32,6 +32,9 @@ pub struct CheckArguments {
     /// Also search the best plan, with free layout and settings.
     #[arg(long)]
     pub best: bool,
+    /// Highest probability in % of running out of memory that the best plan may have, 1 to 50. 0: no limit.
+    #[arg(long, value_name = "PERCENT", default_value_t = 10, requires = "best", value_parser = clap::value_parser!(u8).range(0..=50))]
+    pub max_risk: u8,
     /// Measured time of a step in seconds: explain why the run is slower than predicted.
     #[arg(long, value_name = "SECONDS", value_parser = positive, group = "measured")]
     pub step_time: Option<f64>,

@@ -92,6 +92,7 @@ pub(super) fn build(
         seed: 0,
         iterations: 4,
         profiles: Vec::new(),
+        max_memory_risk: None,
     }
 }
 

@@ -92,8 +92,18 @@ impl MemoryErrors {
     /// logistic distribution with the quantile of that side.
     pub fn probability_above(&self, error: f64) -> f64 {
         let distance = error - self.median;
-        let quantile = if distance < 0.0 { self.median - self.lower } else { self.upper - self.median };
-        1.0 / (1.0 + libm::exp(distance * LN_9 / quantile))
+        1.0 / (1.0 + libm::exp(distance * LN_9 / self.quantile(distance)))
+    }
+
+    /// Returns the error that is exceeded with a probability: the inverse of [`Self::probability_above`].
+    pub fn error_at(&self, probability: f64) -> f64 {
+        let scales = libm::log((1.0 - probability) / probability);
+        self.median + scales * self.quantile(scales) / LN_9
+    }
+
+    /// Returns the distance between the median and the quantile on the side of `distance`.
+    fn quantile(&self, distance: f64) -> f64 {
+        if distance < 0.0 { self.median - self.lower } else { self.upper - self.median }
     }
 }
 

@@ -21,6 +21,14 @@ fn memory_quantiles_have_their_probabilities() {
 }
 
 #[test]
+fn largest_peak_has_the_probability() {
+    for risk in [0.01, 0.1, 0.5] {
+        let probability = memory_certainty(largest_peak(80.0, risk), 80.0).probability_out_of_memory;
+        assert!(probability <= risk && risk - probability < 1e-6, "{risk}: {probability}");
+    }
+}
+
+#[test]
 fn equal_times_are_a_tie_and_distance_lowers_the_probability() {
     let order = OrderErrors { scale: 0.1, exponent: 1.0 };
     assert!(near(order.probability_faster(0.0, 3.0), 0.5));

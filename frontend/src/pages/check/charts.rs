@@ -108,7 +108,8 @@ pub(super) fn ScheduleCard(checked: Arc<Checked>) -> impl IntoView {
     let (own, best) = (timeline(state.own), timeline(state.best));
     let timelines = Signal::derive(move || [own.get(), best.get()].into_iter().flatten().collect::<Vec<_>>());
     let own_s = checked.check.plan.as_ref().map(|plan| plan.metrics.iteration_s);
-    let best_scenario = StoredValue::new(checked.check.best_scenario.clone());
+    let searched = StoredValue::new(checked.check.best_scenario.clone());
+    let best_scenario = move || Scenario { max_memory_risk: state.max_risk.get(), ..searched.get_value() };
     let own_title = own_s.map(|seconds| format!("Your configuration: {}", format::seconds(seconds)));
     let has_own = own_s.is_some();
     let own_name = own_title.clone().unwrap_or_default();
@@ -120,13 +121,17 @@ pub(super) fn ScheduleCard(checked: Arc<Checked>) -> impl IntoView {
         .into_any(),
         Loaded::Failed(error) => view! {
             <ErrorNotice error=error />
-            <p><OpenInExplore scenario=best_scenario.get_value() />" runs the full search."</p>
+            <p><OpenInExplore scenario=best_scenario() />" runs the full search."</p>
         }
         .into_any(),
         Loaded::Here(plan) => match plan.as_ref() {
-            None => view! { <p>"No plan fits these devices. "{best_scenario.with_value(searched_text)}</p> }.into_any(),
+            None => {
+                let limit = state.max_risk.get().map_or("", |_| " with this risk");
+                view! { <p>{format!("No plan fits these devices{limit}. ")}{searched_text(&best_scenario())}</p> }
+                    .into_any()
+            }
             Some((planned, _)) => {
-                view! { <BestLine planned=planned own_s=own_s scenario=best_scenario.get_value() /> }.into_any()
+                view! { <BestLine planned=planned own_s=own_s scenario=best_scenario() /> }.into_any()
             }
         },
     };
@@ -141,11 +146,36 @@ pub(super) fn ScheduleCard(checked: Arc<Checked>) -> impl IntoView {
                 <Gantt chart=0 id="own" title=Signal::stored(own_name) timeline=own extent_ns=extent window=state.window selection=selection hover=hover />
             })}
             <h3>"Plan of the planner "<code>"best"</code>", free layout and settings"</h3>
+            <MaxRisk />
             {best_state}
             <Show when=move || best.with(Option::is_some)>
                 <Gantt chart=1 id="best" title=Signal::stored("Plan of best".to_owned()) timeline=best extent_ns=extent window=state.window selection=selection hover=hover />
             </Show>
         </section>
+    }
+}
+
+/// Highest risks of running out of memory that can be selected, in %. 0: no limit.
+const RISKS: [u32; 5] = [1, 10, 25, 50, 0];
+
+/// Selects the highest risk of the best plan.
+#[component]
+fn MaxRisk() -> impl IntoView {
+    let state = use_check();
+    let choose = move |event| {
+        let percent = event_target_value(&event).parse::<u32>().unwrap_or(0);
+        state.set_max_risk((percent > 0).then(|| f64::from(percent) / 100.0));
+    };
+    let option = |percent: u32| {
+        let selected = move || state.max_risk.get().map_or(0, |risk| (100.0 * risk).round() as u32) == percent;
+        let text = if percent > 0 { format!("at most {percent}\u{202f}%") } else { "no limit".to_owned() };
+        view! { <option value=percent.to_string() prop:selected=selected>{text}</option> }
+    };
+    view! {
+        <div class="choices"><label>
+            "Risk of running out of memory"
+            <select data-testid="max-risk" on:change=choose>{RISKS.map(option).collect_view()}</select>
+        </label></div>
     }
 }
 

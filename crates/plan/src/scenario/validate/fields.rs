@@ -8,6 +8,9 @@ use planscope_core::training::{LayoutRequest, MasterWeights, MomentFormat, Preci
 
 /// Maximum samples over all iterations, so that a result fits into memory.
 const MAX_SAMPLES: u64 = 1_048_576;
+/// Range of the highest probability of running out of memory.
+const MIN_RISK: f64 = 0.001;
+const MAX_RISK: f64 = 0.5;
 /// Maximum iterations.
 const MAX_ITERATIONS: u32 = 10_000;
 
@@ -43,6 +46,9 @@ pub(super) fn check(scenario: &Scenario, errors: &mut Vec<FieldError>) {
     }
     if let Some(steps) = scenario.search.best_steps {
         ranges.integer("/search/best_steps", steps, 0, MAX_STEPS, "");
+    }
+    if let Some(risk) = scenario.max_memory_risk {
+        ranges.number("/max_memory_risk", risk, MIN_RISK, MAX_RISK, "");
     }
     ranges.integer("/iterations", scenario.iterations, 1, MAX_ITERATIONS, "");
     let samples = u64::from(scenario.iterations) * u64::from(scenario.workload.global_batch);
