@@ -1,5 +1,7 @@
 //! State of the check page: the configuration, its result, changes and plans. It survives visits of other pages.
 
+mod saved;
+
 use std::sync::Arc;
 
 use api::check::{Check, CheckChanges, CheckRequest, Edit, NamedText, RISK, apply_to_files};
@@ -15,6 +17,7 @@ use serde::de::DeserializeOwned;
 use crate::client::{self, Abort, Body, RequestError};
 use crate::gantt::TimeWindow;
 use crate::picked_files::read_text;
+use saved::SavedInput;
 
 /// Content that is requested from the server.
 #[derive(Debug, Clone, PartialEq)]
@@ -112,14 +115,17 @@ pub(crate) struct CheckState {
 }
 
 impl CheckState {
-    /// Creates an empty state.
+    /// Creates the state with the input that this tab had before a reload.
     pub(crate) fn new() -> Self {
+        let SavedInput { files, devices, device } = SavedInput::read().unwrap_or_default();
+        let mut files = files.into_iter();
+        let (name, text) = files.next().map(|file| (file.name, file.text)).unwrap_or_default();
         Self {
-            text: RwSignal::new(String::new()),
-            file_name: RwSignal::new(String::new()),
-            further: RwSignal::new(Vec::new()),
-            devices: RwSignal::new(String::new()),
-            device: RwSignal::new(String::new()),
+            text: RwSignal::new(text),
+            file_name: RwSignal::new(name),
+            further: RwSignal::new(files.collect()),
+            devices: RwSignal::new(devices),
+            device: RwSignal::new(device),
             result: RwSignal::new(Loaded::Absent),
             changes: RwSignal::new(Loaded::Absent),
             own: RwSignal::new(Loaded::Absent),
@@ -130,6 +136,14 @@ impl CheckState {
             number: StoredValue::new(0),
             abort: StoredValue::new_local(None),
         }
+    }
+
+    /// Saves the input of each check for this tab.
+    fn save(self, request: &CheckRequest) {
+        let first = NamedText { name: request.name.clone(), text: request.text.clone() };
+        let files = std::iter::once(first).chain(request.further.iter().cloned()).collect();
+        let (devices, device) = (self.devices.get_untracked(), self.device.get_untracked());
+        SavedInput { files, devices, device }.write();
     }
 
     /// Opens the files of another configuration and checks it. The text area shows the first file.
@@ -216,6 +230,7 @@ impl CheckState {
         self.file_name.set(String::new());
         self.further.set(Vec::new());
         self.earlier.set(Vec::new());
+        SavedInput::default().write();
     }
 
     /// Cancels a check.
@@ -246,6 +261,7 @@ impl CheckState {
             return;
         }
         let request = untrack(|| self.request());
+        self.save(&request);
         let number = self.begin();
         let abort = self.abort.with_value(Clone::clone);
         self.result.set(Loaded::Waiting);

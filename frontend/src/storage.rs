@@ -1,4 +1,4 @@
-//! Browser local storage. The dashboard also works if the browser disables storage.
+//! Storage of the browser, for all tabs or for one. The dashboard also works if the browser disables storage.
 
 use leptos::prelude::window;
 
@@ -11,6 +11,9 @@ pub(crate) const SCHEDULES: &str = "planscope.schedules";
 
 /// Key of the budget input.
 pub(crate) const BUDGET: &str = "planscope.budget";
+
+/// Key of the input of the check page, for one tab.
+pub(crate) const CHECK: &str = "planscope.check";
 
 /// Key of the recent scenarios.
 pub(crate) const RECENT: &str = "planscope.recent";
@@ -28,6 +31,18 @@ pub(crate) fn write(key: &str, value: &str) {
     if let Some(storage) = window().local_storage().ok().flatten() {
         // Storage fails in private windows and on full disks. The value is then lost when the page
         // closes.
+        drop(storage.set_item(key, value));
+    }
+}
+
+/// Returns the value of a key that this tab stored.
+pub(crate) fn read_session(key: &str) -> Option<String> {
+    window().session_storage().ok().flatten()?.get_item(key).ok().flatten()
+}
+
+/// Stores a value for this tab.
+pub(crate) fn write_session(key: &str, value: &str) {
+    if let Some(storage) = window().session_storage().ok().flatten() {
         drop(storage.set_item(key, value));
     }
 }

@@ -5,6 +5,7 @@ import { test } from "node:test";
 import { findSeriousViolations } from "./axe.mjs";
 import { expectNoFaults, findOverflow } from "./browser.mjs";
 import { readmeScreenshots, screenshots, useFixture } from "./fixture.mjs";
+import { waitForValue } from "./runs.mjs";
 
 const fixture = useFixture();
 
@@ -49,7 +50,14 @@ test("a job fits after a change in the syntax of its file is applied, and undo r
   await waitForChanges(page);
   const microbatch = rows(page).filter({ hasText: "local_batch_size = 1" }).first();
   assert.match(await microbatch.innerText(), /6\s*local_batch_size = 1/);
-  await page.getByTestId("check-best").waitFor(STUDY_TIMEOUT);
+  const best = page.getByTestId("check-best");
+  await best.waitFor(STUDY_TIMEOUT);
+  assert.equal(await best.locator(".slower").count(), 0, "the best plan has at most 10 % risk");
+  const safe = await best.innerText();
+  await page.getByTestId("max-risk").selectOption("0");
+  await waitForValue(() => best.innerText().catch(() => safe), (text) => text !== safe, "another plan without a limit");
+  await page.getByTestId("max-risk").selectOption("10");
+  await waitForValue(() => best.innerText().catch(() => ""), (text) => text === safe, "the first plan again");
   await page.screenshot({ path: join(screenshots, "check-does-not-fit-light.png"), fullPage: true });
   assert.deepEqual(await findSeriousViolations(page), []);
 
@@ -80,6 +88,7 @@ test("an example has intervals, a combination of changes and a faster plan on on
     assert.match(await page.getByTestId("check-together").innerText(), /Changes \d+, .* together: [\d.]+.ms/);
     await page.getByTestId("check-best").waitFor(STUDY_TIMEOUT);
     assert.match(await page.getByTestId("check-best").innerText(), /^[\d.]+.ms \(−[\d.]+.ms, −[\d.]+.%\)/);
+    assert.match(await page.getByTestId("check-best").innerText(), /peak [\d.]+.GiB/);
     assert.equal(await page.locator('canvas[data-testid^="gantt-"]').count() > 0, true);
     await page.evaluate(() => scrollTo(0, 0));
     await page.screenshot({ path: join(screenshots, `check-example-${scheme}.png`), fullPage: true });
@@ -180,7 +189,9 @@ test("the first page checks a pasted configuration, on a narrow page", async () 
   await page.screenshot({ path: join(screenshots, "check-fits-light-390.png"), fullPage: true });
   assert.deepEqual(await findSeriousViolations(page), []);
   await page.reload();
-  assert.equal(await page.getByTestId("check-text").inputValue(), "", "the text is not stored");
+  await badge(page).waitFor(STUDY_TIMEOUT);
+  const restored = await page.getByTestId("check-text").inputValue();
+  assert.equal(restored, JOB.replace('"none"', '"full"').replace('secret_key = "hunter2"', ""), "the tab has the text without credentials");
   expectNoFaults(page);
   await page.context().close();
 });

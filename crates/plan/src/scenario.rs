@@ -93,6 +93,12 @@ impl Scenario {
         self.max_memory_risk.map_or(unreserved, |risk| unreserved.min(at_risk(risk)))
     }
 
+    /// Changes the memory of a device, so that the memory limit is `limit_gib`. The risk is not limited.
+    pub fn set_memory_limit(&mut self, limit_gib: f64) {
+        self.max_memory_risk = None;
+        self.cluster.device.memory_gib = limit_gib + self.training.memory_reserve_gib;
+    }
+
     /// Frees the degrees and the layers per stage.
     pub fn free_layout(&mut self) {
         self.layout = LayoutRequest::default();

@@ -2,6 +2,7 @@
 
 use api::gallery::{Gallery, Presets};
 use api::path;
+use api::planner::certainty::RISK;
 use api::planner::scenario::{FreeSetting, PlannerKind};
 use serde_json::{Value, json};
 
@@ -95,10 +96,11 @@ async fn new_scenario() -> Result<Value, RequestError> {
 }
 
 /// Leaves all settings to the planners, and adds the fastest plan of all planners. Gradient communication overlaps
-/// with the backward, as in current trainers and in `planscope estimate`.
+/// with the backward, as in current trainers and in `planscope estimate`. Plans are not at risk of running out of memory.
 fn with_free_settings(mut scenario: Value) -> Value {
     crate::pointer::set(&mut scenario, "/free", json!(FreeSetting::ALL));
     crate::pointer::set(&mut scenario, "/training/data_overlap", json!(1.0));
+    crate::pointer::set(&mut scenario, "/max_memory_risk", json!(RISK));
     let best = json!(PlannerKind::Best);
     if let Some(Value::Array(planners)) = scenario.get_mut("planners") {
         planners.retain(|planner| *planner != best);
@@ -158,6 +160,7 @@ mod tests {
         assert_eq!(created["planners"], json!(["best", "1f1b", "interleaved"]));
         assert_eq!(created["free"].as_array().map(Vec::len), Some(FreeSetting::ALL.len()));
         assert_eq!(created["training"]["data_overlap"], 1.0);
+        assert_eq!(created["max_memory_risk"], RISK);
         assert_eq!(with_free_settings(created.clone()), created);
     }
 

@@ -36,6 +36,11 @@ pub(crate) fn CheckPage() -> impl IntoView {
     if !state.result.with_untracked(|result| matches!(result, Loaded::Absent)) {
         focus::move_to("#main".to_owned());
     }
+    // After a reload, the tab still has the configuration.
+    let has_text = state.text.with_untracked(|text| !text.is_empty());
+    if has_text && state.result.with_untracked(|result| matches!(result, Loaded::Absent)) {
+        state.run();
+    }
     // The text of the configuration closes with the result.
     Effect::new(move |_| {
         let is_here = state.result.with(|result| matches!(result, Loaded::Here(_)));
@@ -85,7 +90,8 @@ fn Promise() -> impl IntoView {
                 <li>"The plan that the planner "<code>"best"</code>" finds with free layout and settings, on the same time axis."</li>
             </ul>
             <p class="hint">
-                "The text is sent to this server for the check and is not stored. Values of unknown keys are never returned."
+                "The text is sent to this server for the check and is not stored there. Values of unknown keys are never returned. This tab \
+                 has the text until it closes, without lines with credentials."
             </p>
         </section>
     }

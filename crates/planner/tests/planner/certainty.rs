@@ -5,7 +5,7 @@ use planner::engine::plan;
 use planner::observer::Unobserved;
 use planner::outcome::{PlanOutcome, Planned};
 use planner::scenario::validate::NoDatasets;
-use planner::scenario::{PlannerKind, Scenario, ValidScenario, parse};
+use planner::scenario::{FreeSetting, PlannerKind, Scenario, ValidScenario, parse};
 use planner::training::Precision;
 
 /// Returns GPT-3 175B on equal sequences, with the given presets and microbatch.
@@ -71,4 +71,19 @@ fn one_of_two_plans_is_faster_with_the_complementary_probability() {
     assert!((forth + back - 1.0).abs() < 1e-12, "{forth} and {back}");
     assert!((probability_faster(&a, &a) - 0.5).abs() < 1e-12);
     assert_eq!(forth > 0.5, a.metrics.iteration_s < b.metrics.iteration_s);
+}
+
+/// Without a limit the fastest plan fills the device.
+#[test]
+fn plans_observe_the_highest_risk() {
+    let mut scenario = scenario("h100", 1);
+    scenario.planners = vec![PlannerKind::Best];
+    scenario.free = vec![FreeSetting::ActivationOffload];
+    let free = planned(&scenario);
+    assert!(peak_memory(&scenario, &free).probability_out_of_memory > 0.1, "{:?}", free.metrics);
+    scenario.max_memory_risk = Some(0.1);
+    let limited = planned(&scenario);
+    assert!(peak_memory(&scenario, &limited).probability_out_of_memory <= 0.1, "{:?}", limited.metrics);
+    assert!(limited.metrics.iteration_s >= free.metrics.iteration_s);
+    assert!(limited.metrics.peak_memory_gib <= limited.metrics.memory_limit_gib);
 }

@@ -98,6 +98,8 @@ fn invalid_fields_are_named_with_a_correction() {
         ("/planners", json!(["1f1b", "1f1b"]), "/planners/1", "twice"),
         ("/planners", json!(["magic"]), "/planners/0", "unknown variant"),
         ("/iterations", json!(0), "/iterations", "1 to 10000"),
+        ("/max_memory_risk", json!(0.0), "/max_memory_risk", "0.001 to 0.5"),
+        ("/max_memory_risk", json!(0.6), "/max_memory_risk", "0.001 to 0.5"),
         ("/search", json!({ "rollouts": 100_001 }), "/search/rollouts", "0 to 100000"),
         ("/search", json!({ "sub_microbatch": 0 }), "/search/sub_microbatch", "out of range: 1 to"),
         ("/seed", json!(-1), "/seed", "-1 is not a whole number from 0 to 4,294,967,295"),

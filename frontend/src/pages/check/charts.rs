@@ -172,10 +172,10 @@ fn MaxRisk() -> impl IntoView {
         view! { <option value=percent.to_string() prop:selected=selected>{text}</option> }
     };
     view! {
-        <div class="choices"><label>
+        <label class="max-risk">
             "Risk of running out of memory"
             <select data-testid="max-risk" on:change=choose>{RISKS.map(option).collect_view()}</select>
-        </label></div>
+        </label>
     }
 }
 

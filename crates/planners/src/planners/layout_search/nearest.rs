@@ -99,8 +99,7 @@ impl LayoutSearch<'_> {
             };
             let (_, needed) = infeasibility.constraint.memory()?;
             let limit = scenario.memory_limit().gib();
-            let raised = needed.gib().max(limit * 1.02);
-            scenario.cluster.device.memory_gib += raised - limit;
+            scenario.set_memory_limit(needed.gib().max(limit * 1.02));
         }
         None
     }

@@ -52,7 +52,7 @@ pub(crate) fn need(scenario: &Scenario, pricing: &Pricing<'_>, point: &Point, si
         };
         let (_, needed) = infeasibility.constraint.memory()?;
         let limit = roomy.memory_limit().gib();
-        roomy.cluster.device.memory_gib += needed.gib().max(limit * 1.05) - limit;
+        roomy.set_memory_limit(needed.gib().max(limit * 1.05));
     }
     None
 }
