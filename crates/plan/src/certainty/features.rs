@@ -2,7 +2,7 @@
 
 use planscope_core::cluster::Cluster;
 use planscope_core::model::Model;
-use planscope_core::training::{Precision, Recompute, Training};
+use planscope_core::training::{Framework, Precision, Recompute, Training};
 use serde::{Deserialize, Serialize};
 
 use crate::estimate::{Configuration, Estimate};
@@ -38,11 +38,13 @@ pub enum Feature {
     LowUtilisation,
     /// log2 of the degree of context parallelism, divided by 3.
     Context,
+    /// 1 for a framework other than Megatron-LM and Megatron-DeepSpeed.
+    OtherFramework,
 }
 
 impl Feature {
     /// All properties.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Fp8Sharded,
         Self::Fp8,
         Self::Sharded,
@@ -55,6 +57,7 @@ impl Feature {
         Self::Attention,
         Self::LowUtilisation,
         Self::Context,
+        Self::OtherFramework,
     ];
 
     /// Returns the display name.
@@ -72,6 +75,7 @@ impl Feature {
             Self::Attention => "share of attention",
             Self::LowUtilisation => "low MFU",
             Self::Context => "context parallelism",
+            Self::OtherFramework => "framework other than Megatron-LM",
         }
     }
 }
@@ -153,6 +157,9 @@ impl Features {
             Feature::Attention => 2.0 * attention,
             Feature::LowUtilisation => libm::log(0.4 / mfu.max(0.02)).max(0.0),
             Feature::Context => libm::log2(f64::from(training.context_parallel.max(1))) / 3.0,
+            Feature::OtherFramework => {
+                one(!matches!(training.framework, Framework::Megatron | Framework::MegatronDeepspeed))
+            }
         };
         Self { values: Feature::ALL.map(value) }
     }
