@@ -2,6 +2,7 @@
 //! request and never stored.
 
 pub(crate) mod chrome_trace;
+mod full_batch;
 pub(crate) mod megatron;
 pub(crate) mod table;
 #[cfg(test)]

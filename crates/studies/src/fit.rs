@@ -32,7 +32,7 @@ use planscope_plan::certainty;
 use planscope_plan::outcome::{Layout, Planned};
 use planscope_plan::scenario::{FreeSetting, PlannerKind, ValidScenario};
 use risk::Risk;
-use selection::{drop_redundant_search, keep_one_of_a_kind, sort};
+use selection::{drop_redundant_search, drop_uneven_batches, keep_one_of_a_kind, sort};
 
 /// Maximum number of reported changes.
 pub const MAX_CHANGES: usize = 10;
@@ -155,6 +155,7 @@ fn fit_all(
     is_partial = is_partial || trials.replan(&mut changes)?;
     sort(&mut changes, risk);
     let Trials { simulated, rejected, .. } = trials;
+    drop_uneven_batches(&mut changes, valid.scenario(), &base.result);
     drop_redundant_search(&mut changes, is_applicable);
     keep_one_of_a_kind(&mut changes, is_applicable);
     changes.truncate(MAX_CHANGES);

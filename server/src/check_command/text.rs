@@ -79,12 +79,12 @@ pub(crate) fn outcome(check: &Check) -> Vec<String> {
     }
     if let Some(Certainty { step_s, memory, reason }) = &check.certainty {
         lines.push(format!(
-            "80 % intervals: {:.3} to {:.3} s per step, {:.1} to {:.1} GiB reserved on the device; probability of running out of memory {:.0} %",
+            "80 % intervals: {:.3} to {:.3} s per step, {:.1} to {:.1} GiB reserved on the device; probability of running out of memory {}",
             step_s.low,
             step_s.high,
             memory.interval_gib.low,
             memory.interval_gib.high,
-            100.0 * memory.probability_out_of_memory
+            percent(memory.probability_out_of_memory)
         ));
         lines.extend(reason.as_ref().map(|reason| format!("  widest interval: {reason}")));
     }
@@ -163,6 +163,16 @@ fn phase(phase: &PhaseResidual) -> String {
     format!("  {phase:<36} {:>10} {predicted:>10} {difference:>10}", format!("{measured_s:.3} s"))
 }
 
+/// Formats a probability. The exact value near 0 and 1 is not known.
+pub(crate) fn percent(probability: f64) -> String {
+    match 100.0 * probability {
+        small if small < 0.1 => "below 0.1 %".to_owned(),
+        large if large > 99.9 => "above 99.9 %".to_owned(),
+        near if !(1.0..=99.0).contains(&near) => format!("{near:.1} %"),
+        percent => format!("{percent:.0} %"),
+    }
+}
+
 /// Names the highest risk that the best plan may have.
 fn max_risk(scenario: &Scenario) -> String {
     let text = |risk| format!(", at most {:.0} % risk of running out of memory", 100.0 * risk);
@@ -192,10 +202,14 @@ pub(crate) fn best(report: &Report) -> Vec<String> {
             .map(|planner| format!("; planner {}", planner.title_with(best.layout.pipeline)))
             .unwrap_or_default();
         lines.push(format!("  {}{settings}{source}", degrees(best.layout)));
+        let framework = report.check.scenario.training.framework;
+        if best.source.is_some_and(|planner| !planner.runs_in(framework, best.layout.pipeline)) {
+            lines.push(format!("  {} does not have this schedule", framework.title()));
+        }
         let Certainty { step_s, memory, .. } = certainty;
         lines.push(format!(
             "  {}{:.1} of {:.1} GiB per device; 80 % intervals: {:.3} to {:.3} s per step, {:.1} to {:.1} GiB; probability of \
-             running out of memory {:.0} %",
+             running out of memory {}",
             if memory.probability_out_of_memory > RISK { "at risk: " } else { "" },
             best.metrics.peak_memory_gib,
             best.metrics.memory_limit_gib,
@@ -203,7 +217,7 @@ pub(crate) fn best(report: &Report) -> Vec<String> {
             step_s.high,
             memory.interval_gib.low,
             memory.interval_gib.high,
-            100.0 * memory.probability_out_of_memory
+            percent(memory.probability_out_of_memory)
         ));
     }
     lines
@@ -417,8 +431,7 @@ fn edit_line(edit: &Edit, files: &[String]) -> String {
 
 /// Describes a change on devices with `device_gib` of memory.
 fn change_line(number: u32, change: &Change, device_gib: f64) -> String {
-    let confidence =
-        change.probability_faster.map(|probability| format!(", {:.0} % likely faster", 100.0 * probability));
+    let confidence = change.probability_faster.map(|probability| format!(", {} likely faster", percent(probability)));
     let confidence = confidence.unwrap_or_default();
     let difference = change.difference_s.map(|difference| format!(" ({difference:+.3} s)")).unwrap_or_default();
     let number = if is_hardware(change) { String::new() } else { number.to_string() };

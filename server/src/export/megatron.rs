@@ -6,6 +6,7 @@
 mod layers;
 mod warnings;
 
+use super::full_batch::FullBatch;
 use planner::model::{Bias, Module, ModuleRole, Norm};
 use planner::outcome::{BatchSummary, Planned, is_even, layer_counts};
 use planner::scenario::{PlannerKind, Scenario};
@@ -42,7 +43,10 @@ pub(crate) fn arguments(
     if module.role != ModuleRole::Backbone {
         return Err("the model has no language model, and pretrain_gpt.py trains nothing else");
     }
+    let batch = FullBatch::new(scenario, planned, batches);
     let mut lines = layout(scenario, planned, module, is_interleaved);
+    lines.push(format!("--micro-batch-size {}", batch.microbatch));
+    lines.push(format!("--global-batch-size {}", batch.global_batch));
     lines.extend(model(module, scenario.workload.context_length, planned.layout.tensor));
     lines.extend(training(scenario, planned, module));
     let world = scenario.cluster.devices();
@@ -105,8 +109,6 @@ fn layout(scenario: &Scenario, planned: &Planned, module: &Module, is_interleave
     if training.sequence_parallel && layout.tensor > 1 {
         lines.push("--sequence-parallel".to_owned());
     }
-    lines.push(format!("--micro-batch-size {}", layout.microbatch));
-    lines.push(format!("--global-batch-size {}", scenario.workload.global_batch));
     lines
 }
 

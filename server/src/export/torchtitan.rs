@@ -7,6 +7,8 @@ mod notes;
 
 use std::fmt::Write as _;
 
+use super::full_batch::FullBatch;
+
 use planner::model::ModuleRole;
 use planner::outcome::{BatchSummary, Planned, layer_counts};
 use planner::scenario::{PlannerKind, Scenario};
@@ -62,14 +64,15 @@ pub(crate) fn job_file(
         let _ = writeln!(text, "# {note}");
     }
     let is_pipeline = layout.pipeline > 1;
+    let batch = FullBatch::new(scenario, planned, batches);
     // A pipeline divides the local batch into microbatches. Without one, gradients are accumulated.
-    let local = if is_pipeline { scenario.workload.global_batch / layout.data.max(1) } else { layout.microbatch };
+    let local = if is_pipeline { batch.global_batch / layout.data.max(1) } else { batch.microbatch };
     let precision = if training.precision == Precision::Fp32 { "float32" } else { "bfloat16" };
     let _ = write!(
         text,
         "\n[training]\nseq_len = {}\nlocal_batch_size = {local}\nglobal_batch_size = {}\nmixed_precision_param = \
          \"{precision}\"\n",
-        scenario.workload.context_length, scenario.workload.global_batch
+        scenario.workload.context_length, batch.global_batch
     );
     if training.offloads_parameters() {
         text.push_str("enable_cpu_offload = true\n");
@@ -99,7 +102,7 @@ pub(crate) fn job_file(
         let _ = write!(
             text,
             "pipeline_parallel_schedule = \"{schedule}\"\npipeline_parallel_microbatch_size = {}\n{}",
-            layout.microbatch,
+            batch.microbatch,
             format_parts(&counts)
         );
     }

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::glossary;
 use super::host::{Host, blocking};
 use super::structured::{CheckAnswer, CompareAnswer, PlanAnswer, SlowAnswer};
-use crate::check_command::text::{best, changes, describe, explanation, outcome};
+use crate::check_command::text::{best, changes, describe, explanation, outcome, percent};
 use crate::check_command::{JobFiles, Parts, Report};
 use crate::checks;
 use crate::error::values::without_values;
@@ -253,7 +253,7 @@ fn faster(a: &Planned, b: &Planned) -> (f64, String) {
     let (a_tokens, b_tokens) = (tokens(a), tokens(b));
     if (a_tokens / b_tokens - 1.0).abs() <= SAME_BATCH {
         let probability = probability_faster(a, b);
-        let text = format!("probability that a is faster: {:.0} %, if both are the same job", 100.0 * probability);
+        let text = format!("probability that a is faster: {}, if both are the same job", percent(probability));
         return (probability, text);
     }
     // The time of `b` for the tokens of `a`.
@@ -262,10 +262,10 @@ fn faster(a: &Planned, b: &Planned) -> (f64, String) {
     let probability = probability_faster(a, &scaled);
     let text = format!(
         "the batches differ: {a_tokens:.0} tokens per step in a, {b_tokens:.0} in b. Tokens/s are compared: {:.0} in \
-         a, {:.0} in b; probability that a is faster: {:.0} %",
+         a, {:.0} in b; probability that a is faster: {}",
         a.metrics.tokens_per_s,
         b.metrics.tokens_per_s,
-        100.0 * probability
+        percent(probability)
     );
     (probability, text)
 }

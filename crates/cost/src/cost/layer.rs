@@ -51,7 +51,7 @@ pub struct LayerCost {
     pub transient: f64,
 }
 
-/// ZeRO-3 communication of a pass through a stage.
+/// Communication of a pass through a stage, with ZeRO 2 and 3.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct ShardedTraffic {
     /// Time to gather all weights before the forward.
@@ -158,7 +158,7 @@ impl LayerCost {
         self.forward.max(self.host_forward) + (self.input_grad + self.weight_grad).max(self.host_backward)
     }
 
-    /// Adds ZeRO-3 communication: weight gathering before forward and backward, gradient reduction
+    /// Adds the communication of ZeRO 2 and 3: weight gathering before forward and backward, gradient reduction
     /// after the backward. The share `overlap` runs in parallel with computation, up to the
     /// computation time. Nothing runs before the first unit of a forward is gathered, or after the
     /// last unit of a backward is computed.

@@ -251,14 +251,18 @@ impl<'a> LayerTable<'a> {
 
     /// Returns the training settings, with unsharded gradients only if a replica has several microbatches.
     fn accumulating(&self, replica_layout: ReplicaLayout) -> Cow<'a, Training> {
-        let accumulates = match self.in_replica {
-            Some(microbatches) => microbatches > 1,
-            None => self.microbatches > replica_layout.data as usize,
-        };
-        if !self.training.unsharded_gradients || accumulates {
+        if !self.training.unsharded_gradients || self.accumulates(replica_layout) {
             return Cow::Borrowed(self.training);
         }
         Cow::Owned(Training { unsharded_gradients: false, ..self.training.clone() })
+    }
+
+    /// True if a replica has several microbatches.
+    fn accumulates(&self, replica_layout: ReplicaLayout) -> bool {
+        match self.in_replica {
+            Some(microbatches) => microbatches > 1,
+            None => self.microbatches > replica_layout.data as usize,
+        }
     }
 
     /// Number of devices with the same parameters.

@@ -40,7 +40,7 @@ const SEQUENCE_PARALLEL: &str = "model.sequence_parallel";
 /// Sections of a recipe.
 const SECTIONS: [&str; 5] = ["model.", "train.", "ddp.", "optimizer.", "comm_overlap."];
 /// Models with two layers less than a multiple of their stages.
-const ENDS_AS_LAYERS: [&str; 2] = ["llama31_405b", "qwen3_235b_a22b"];
+const ENDS_AS_LAYERS: [&str; 2] = ["llama31_405b", "qwen3_235b"];
 /// Arguments that change what the overrides do not state.
 const NOT_APPLIED: [(&str, &str, &str); 3] = [
     ("", "--num_layers", "Another number of layers than that of the recipe is not applied."),
@@ -49,7 +49,7 @@ const NOT_APPLIED: [(&str, &str, &str); 3] = [
 ];
 
 /// Keys of a row of the performance tables with the key of an override.
-const ROW: [(&str, &str); 12] = [
+const ROW: [(&str, &str); 22] = [
     ("system", "#SBATCH constraint"),
     ("gpus", "world-size"),
     ("model", RECIPE),
@@ -62,6 +62,16 @@ const ROW: [(&str, &str); 12] = [
     ("context_parallel_size", "model.context_parallel_size"),
     ("expert_model_parallel_size", "model.expert_model_parallel_size"),
     ("virtual_pipeline_model_parallel_size", "model.virtual_pipeline_model_parallel_size"),
+    ("gbs", "train.global_batch_size"),
+    ("mbs", "train.micro_batch_size"),
+    ("sequence_length", "dataset.seq_length"),
+    ("tp", "model.tensor_model_parallel_size"),
+    ("pp", "model.pipeline_model_parallel_size"),
+    ("cp", "model.context_parallel_size"),
+    ("ep", "model.expert_model_parallel_size"),
+    ("vp", "model.virtual_pipeline_model_parallel_size"),
+    ("sequence_parallel", SEQUENCE_PARALLEL),
+    ("tp_comm_overlap", "comm_overlap.tp_comm_overlap"),
 ];
 
 /// Returns the overrides of a row of the performance tables, written as lines `key=value`; `None` for other texts.
@@ -71,18 +81,29 @@ pub(super) fn recognise_row(text: &str) -> Option<Keys> {
         |line: &'_ str| line.split_once('=').map(|(key, value)| (key.trim().to_owned(), value.trim().to_owned()));
     let entries: Vec<(String, String)> = lines().map(entry).collect::<Option<_>>()?;
     let has = |name: &str| entries.iter().any(|(key, _)| key == name);
-    let is_row = ["system", "gpus", "model", "global_batch_size"].into_iter().all(has);
-    if !is_row {
+    let is_row = ["system", "gpus", "model"].into_iter().all(has);
+    if !is_row || !(has("global_batch_size") || has("gbs")) {
         return None;
     }
     let mut keys = Keys::default();
     for (name, value) in &entries {
-        match ROW.into_iter().find(|(key, _)| key == name) {
+        let name_in_row = name.to_lowercase();
+        match ROW.into_iter().find(|(key, _)| *key == name_in_row) {
             Some((_, key)) => keys.translate(key, &meaning(key, value), (name, value)),
+            // The degree of FSDP of the tables, 0 without it.
+            None if matches!(&*name_in_row, "fsdp" | "use_megatron_fsdp") => {
+                let is_on = !matches!(&*value.to_lowercase(), "0" | "false" | "none" | "");
+                let switch = if is_on { "true" } else { "false" };
+                keys.translate("ddp.use_megatron_fsdp", switch, (name, value));
+                if is_on {
+                    keys.derive("ddp.data_parallel_sharding_strategy", "optim_grads_params", "");
+                }
+            }
             None => keys.push(name.clone(), value.clone()).ok()?,
         }
     }
     keys.assume("The recomputation is not stated. It is read as none.");
+    recipe_defaults(&mut keys);
     keys.derive(programs::COMMAND, "", programs::COMMAND);
     Some(keys)
 }
@@ -135,11 +156,24 @@ pub(super) fn recognise(variables: &Keys, text: &str) -> Result<Option<Keys>, Jo
         let listed = open.join(", ");
         keys.assume(format!("The command does not state {listed}. The recipe may: the degrees are read as 1."));
     }
+    recipe_defaults(&mut keys);
+    if keys.has(RECOMPUTE_LAYERS) {
+        keys.derive("model.recompute_granularity", "full", "");
+        keys.derive("model.recompute_method", "block", "");
+    } else if keys.has("model.recompute_modules") {
+        keys.derive("model.recompute_granularity", "selective", "");
+    }
+    keys.derive(programs::COMMAND, "", programs::COMMAND);
+    Ok(Some(keys))
+}
+
+/// Adds what the performance recipes set and the job does not state.
+fn recipe_defaults(keys: &mut Keys) {
     if keys.peek(DEGREES[0].0).is_some_and(|degree| degree != "1") && !keys.has(SEQUENCE_PARALLEL) {
         keys.derive(SEQUENCE_PARALLEL, "true", "");
         keys.assume("The performance scripts use sequence parallelism with tensor parallelism.");
     }
-    let recipe = keys.peek(RECIPE).unwrap_or_default().to_owned();
+    let recipe = keys.peek(RECIPE).unwrap_or_default().to_lowercase();
     if recipe.starts_with("llama3") && !keys.has(SEQUENCE) && !keys.has("model.seq_length") {
         keys.derive(SEQUENCE, "8192", "");
         keys.derive("mixed_precision.grad_reduce_in_fp32", "false", "");
@@ -150,14 +184,6 @@ pub(super) fn recognise(variables: &Keys, text: &str) -> Result<Option<Keys>, Jo
         keys.derive("model.account_for_loss_in_pipeline_split", "true", "");
         keys.assume("The recipe counts the embedding and the loss as a layer each of the first and last stage.");
     }
-    if keys.has(RECOMPUTE_LAYERS) {
-        keys.derive("model.recompute_granularity", "full", "");
-        keys.derive("model.recompute_method", "block", "");
-    } else if keys.has("model.recompute_modules") {
-        keys.derive("model.recompute_granularity", "selective", "");
-    }
-    keys.derive(programs::COMMAND, "", programs::COMMAND);
-    Ok(Some(keys))
 }
 
 fn is_argument(word: &str, short: &str, long: &str) -> bool {

@@ -4,6 +4,7 @@ mod table;
 
 use serde::{Deserialize, Serialize};
 
+use planscope_core::training::Framework;
 use planscope_pipeline::schedule::ScheduleKind;
 
 pub use table::PlannerInfo;
@@ -191,6 +192,42 @@ impl PlannerKind {
     /// Returns the schedule kind of a planner that uses a fixed schedule on a layout.
     pub const fn schedule(self) -> Option<ScheduleKind> {
         self.info().schedule
+    }
+
+    /// Returns whether a framework has the schedule of the planner, on a number of pipeline ranks. A plan of groups or of
+    /// several layouts is in none.
+    pub const fn runs_in(self, framework: Framework, pipeline: u32) -> bool {
+        let schedule = match self {
+            Self::Homogeneous | Self::StaticContext | Self::Ulysses | Self::StaticStrategy | Self::DeepSpeed => {
+                ScheduleKind::OneFOneB
+            }
+            _ => match self.schedule() {
+                Some(schedule) => schedule,
+                None => return false,
+            },
+        };
+        if pipeline <= 1 {
+            return true;
+        }
+        match framework {
+            Framework::Megatron => matches!(schedule, ScheduleKind::OneFOneB | ScheduleKind::Interleaved),
+            Framework::MegatronDeepspeed => matches!(schedule, ScheduleKind::OneFOneB),
+            Framework::Nanotron => matches!(schedule, ScheduleKind::Gpipe | ScheduleKind::OneFOneB),
+            Framework::Internevo => matches!(
+                schedule,
+                ScheduleKind::OneFOneB | ScheduleKind::Interleaved | ScheduleKind::ZbH1 | ScheduleKind::Zbv
+            ),
+            Framework::Torchtitan => matches!(
+                schedule,
+                ScheduleKind::Gpipe
+                    | ScheduleKind::OneFOneB
+                    | ScheduleKind::Interleaved
+                    | ScheduleKind::LoopedBfs
+                    | ScheduleKind::InterleavedZeroBubble
+                    | ScheduleKind::Zbv
+            ),
+            Framework::Fsdp | Framework::HuggingFace | Framework::Deepspeed => false,
+        }
     }
 
     /// Returns whether the planner searches rankings, using [`super::SearchSettings::rollouts`].

@@ -72,7 +72,15 @@ fn chunk_options(scenario: &Scenario, kind: PlannerKind, pipeline: u32) -> Vec<u
     let is_tried = |chunks: u32| chunks <= MAX_CHUNKS || is_even(chunks) || MANY_CHUNKS.contains(&chunks);
     let divides = |&chunks: &u32| pipeline * chunks <= layers && is_tried(chunks) && (!uniform || is_even(chunks));
     match kind {
-        PlannerKind::LoopedBfs if pipeline == 1 && requested.is_none() => vec![1],
+        // Without a pipeline, chunks change nothing.
+        PlannerKind::Interleaved
+        | PlannerKind::InterleavedParameters
+        | PlannerKind::LoopedBfs
+        | PlannerKind::InterleavedZeroBubble
+            if pipeline == 1 && requested.is_none() =>
+        {
+            vec![1]
+        }
         // Keep an invalid number of chunks, so that the response contains the explanation.
         PlannerKind::Interleaved
         | PlannerKind::InterleavedParameters

@@ -222,11 +222,15 @@ fn BestLine<'a>(
         })
     };
     let searched = searched_text(&scenario);
+    let framework = scenario.training.framework;
+    let is_foreign = planned.source.is_some_and(|planner| !planner.runs_in(framework, planned.layout.pipeline));
+    let foreign = is_foreign.then(|| format!("{} does not have this schedule. ", framework.title()));
     view! {
         <p data-testid="check-best">
             <b>{format::seconds(seconds)}</b>{difference}": "
             {parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")}
             {risk.map(|risk| view! { <span class="slower">{risk}</span> })}". "
+            {foreign}
             {is_shortened.then_some("Found by a shortened search. ")}
             <OpenInExplore scenario=scenario />
             {is_shortened.then_some(" runs the full search.")}

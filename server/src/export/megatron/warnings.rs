@@ -1,5 +1,6 @@
 //! Warnings about differences between the plan and Megatron-LM.
 
+use super::super::full_batch::FullBatch;
 use planner::model::{Bias, Mask, Module};
 use planner::outcome::{BatchSummary, Planned};
 use planner::scenario::{PlannerKind, Scenario};
@@ -69,46 +70,33 @@ fn vocabulary(module: &Module, tensor: u32) -> Option<String> {
 
 fn sequences(scenario: &Scenario, planned: &Planned, batches: &[BatchSummary], warnings: &mut Vec<String>) {
     let workload = &scenario.workload;
+    let batch = FullBatch::new(scenario, planned, batches);
+    warnings.extend(batch.note(scenario));
+    let tokens: u64 = batches.iter().map(|summary| summary.tokens).sum();
+    let sequences: u64 = batches.iter().map(|summary| u64::from(summary.sequences)).sum();
     let context = workload.context_length;
-    let sum = |value: &dyn Fn(&BatchSummary) -> u64| batches.iter().map(value).sum::<u64>();
-    let (tokens, sequences) = (sum(&|batch| batch.tokens), sum(&|batch| u64::from(batch.sequences)));
-    let mean = tokens.checked_div(sequences).unwrap_or(0);
-    let filled = 100.0 * mean as f64 / f64::from(context.max(1));
-    match workload.packing {
-        Packing::Padded => {
-            if mean < u64::from(context) {
-                warnings.push(format!(
-                    "Padding: a sample fills {filled:.0} % of its sequence on average; pretrain_gpt.py fills every sequence of {context} \
-                     tokens with further documents, so a step trains on more tokens than the plan counts."
-                ));
-            }
-        }
-        Packing::Single => warnings.push(format!(
-            "Padding: the plan runs one sample a sequence, of its own length, {mean} tokens on average. pretrain_gpt.py runs every \
-             sequence at --seq-length {context}: a step computes more than planned unless you use --variable-seq-lengths with a data \
-             loader of your own."
-        )),
-        Packing::Packed => {
-            warnings.push(format!(
-                "Packing: the plan joins whole samples first-fit to sequences of at most {context} tokens, {filled:.0} % full, and \
-                 attention stays inside a sample. pretrain_gpt.py cuts documents at the end of a sequence, and attends across them \
-                 unless you set --reset-attention-mask and --reset-position-ids."
-            ));
-            warnings.push(format!(
-                "Batch: --global-batch-size counts sequences, the scenario counts samples: {} samples are about {} sequences.",
-                workload.global_batch,
-                sequences.checked_div(batches.len() as u64).unwrap_or(0)
-            ));
-        }
+    if workload.packing == Packing::Padded && tokens < sequences * u64::from(context) {
+        let filled = 100.0 * tokens as f64 / (sequences as f64 * f64::from(context));
+        warnings.push(format!(
+            "Padding: a sample fills {filled:.0} % of its sequence on average; pretrain_gpt.py fills every sequence of {context} \
+             tokens with further documents, so a step trains on more tokens than the plan counts."
+        ));
+    }
+    if workload.packing == Packing::Packed {
+        warnings.push(
+            "Packing: the plan joins whole samples, and attention stays inside a sample. pretrain_gpt.py cuts documents at the \
+             end of a sequence, and attends across them unless you set --reset-attention-mask and --reset-position-ids."
+                .to_owned(),
+        );
     }
     if workload.max_samples.is_some() || workload.max_video_s.is_some() {
         warnings.push("The limits of samples or seconds a sequence have no argument.".to_owned());
     }
-    let at_once = u64::from(planned.layout.microbatch) * u64::from(planned.layout.data);
-    if !u64::from(workload.global_batch).is_multiple_of(at_once) {
+    let at_once = u64::from(batch.microbatch) * u64::from(planned.layout.data);
+    if !u64::from(batch.global_batch).is_multiple_of(at_once) {
         warnings.push(format!(
             "Megatron-LM wants the global batch to be a multiple of {at_once} (microbatch x DP); {} is none.",
-            workload.global_batch
+            batch.global_batch
         ));
     }
 }

@@ -1,5 +1,6 @@
 //! Differences between the plan and a torchtitan job.
 
+use super::super::full_batch::FullBatch;
 use super::{every, has_async_tensor, layer_counts};
 use planner::model::Module;
 use planner::outcome::{BatchSummary, Planned};
@@ -28,26 +29,16 @@ pub(super) fn notes(
 
 fn batch(scenario: &Scenario, planned: &Planned, batches: &[BatchSummary], notes: &mut Vec<String>) {
     let workload = &scenario.workload;
-    let tokens: u64 = batches.iter().map(|batch| batch.tokens).sum();
-    let sequences: u64 = batches.iter().map(|batch| u64::from(batch.sequences)).sum();
-    let mean = tokens.checked_div(sequences).unwrap_or(0);
-    if mean < u64::from(workload.context_length) {
-        notes.push(format!(
-            "Cannot express: sequences of {mean} tokens on average; torchtitan fills every sequence to seq_len, so a step \
-             computes more than planned."
-        ));
-    }
+    let batch = FullBatch::new(scenario, planned, batches);
+    notes.extend(batch.note(scenario));
     if workload.packing == Packing::Packed {
-        notes.push(
-            "Cannot express: packing of whole samples; global_batch_size counts sequences here, samples in the plan."
-                .to_owned(),
-        );
+        notes.push("Cannot express: attention that stays inside a sample; torchtitan joins documents.".to_owned());
     }
-    let at_once = planned.layout.microbatch * planned.layout.data;
-    if !workload.global_batch.is_multiple_of(at_once.max(1)) {
+    let at_once = batch.microbatch * planned.layout.data;
+    if !batch.global_batch.is_multiple_of(at_once.max(1)) {
         notes.push(format!(
             "Cannot express: a global batch of {} that microbatch x DP = {at_once} does not divide.",
-            workload.global_batch
+            batch.global_batch
         ));
     }
 }

@@ -50,11 +50,15 @@ impl LayerTable<'_> {
                 hidden(reduced, backward) + weights(&|sharding, count| sharding.broadcast(width * count, owners))
             }
             1 | 2 => {
-                let reduced = both(&|sharding, count| sharding.reduce(gradient * count, 1.0));
+                let reduced = if self.reduces_each_microbatch(replica_layout) {
+                    Seconds::ZERO
+                } else {
+                    both(&|sharding, count| sharding.reduce(gradient * count, 1.0))
+                };
                 let gathered = weights(&|sharding, count| sharding.gather(width * count, 1.0));
                 hidden(reduced, backward) + hidden(gathered, forward)
             }
-            // ZeRO-3 communicates around each stage, see `sharded_traffic`.
+            // ZeRO 3 communicates around each stage, see `sharded_traffic`.
             _ => Seconds::ZERO,
         }
     }
@@ -71,10 +75,18 @@ impl LayerTable<'_> {
         self.model.modules[range.module].range_tensors(range.first, range.end) + ends
     }
 
-    /// ZeRO-3 communication for a single pass through a stage. Every layer is a unit, as in FSDP. Embedding and output
-    /// head are a unit each.
+    /// True if the gradients of every microbatch are reduced to shards at once: ZeRO 2 without gradients that stay
+    /// unsharded between microbatches.
+    fn reduces_each_microbatch(&self, replica_layout: ReplicaLayout) -> bool {
+        let is_sharded = self.training.zero_stage() == 2 && !self.training.unsharded_gradients;
+        is_sharded && !self.training.profile().owners_broadcast && self.accumulates(replica_layout)
+    }
+
+    /// ZeRO 2 and 3: communication for a single pass through a stage. Every layer is a unit, as in FSDP. Embedding and
+    /// output head are a unit each. ZeRO 2 gathers no weights.
     pub(super) fn sharded_traffic(&self, ranges: &[LayerRange], replica_layout: ReplicaLayout) -> ShardedTraffic {
-        if self.training.zero_stage() < 3 {
+        let gathers = self.training.zero_stage() == 3;
+        if !gathers && !self.reduces_each_microbatch(replica_layout) {
             return ShardedTraffic::default();
         }
         let (width, gradient) = (self.training.width(), self.training.gradients.bytes());
@@ -97,21 +109,26 @@ impl LayerTable<'_> {
             sharding.reduce(gradient * trained, units) + moved(gradient * trained / sharding.shards)
         };
         let [dense, expert] = self.sharding(replica_layout);
+        let reduce = reduce(&dense, parameters.dense) + reduce(&expert, parameters.expert);
+        if !gathers {
+            return ShardedTraffic { reduce, units, ..ShardedTraffic::default() };
+        }
         let host = |tensors: u64| Seconds::from_secs(tensors as f64 * self.training.profile().gather_us * 1e-6);
         ShardedTraffic {
             gather: gather(parameters),
             gather_backward: gather(backward_parameters),
-            reduce: reduce(&dense, parameters.dense) + reduce(&expert, parameters.expert),
+            reduce,
             units,
             host: host(ranges.iter().map(|range| self.range_tensors(range)).sum()),
             host_backward: host(ranges.iter().filter(with_backward).map(|range| self.range_tensors(range)).sum()),
         }
     }
 
-    /// ZeRO-3: additional memory while a layer runs. It includes gathered weights, prefetched
-    /// weights for the next layer, and unreduced gradients if the layer is trained.
+    /// ZeRO 2 and 3: additional memory while a layer runs. It includes unreduced gradients if the layer is trained,
+    /// and with ZeRO 3 gathered weights and prefetched weights for the next layer.
     pub(super) fn gathered_bytes(&self, ranges: &[LayerRange]) -> f64 {
-        if self.training.zero_stage() < 3 {
+        let stage = self.training.zero_stage();
+        if stage < 2 || (stage == 2 && self.training.unsharded_gradients) {
             return 0.0;
         }
         let layer = |range: &LayerRange| {
@@ -121,8 +138,8 @@ impl LayerTable<'_> {
                 let parameters = self.parameters_per_device(module, layer, adapters, (0, 0));
                 let is_double = !self.training.has_single_fp8_copy(&self.cluster.device);
                 let stored = parameters.without_saving(is_double, is_double);
-                2.0 * self.training.width() * stored.weights().iter().sum::<f64>()
-                    + self.training.gradients.bytes() * parameters.trained()
+                let weights = if stage == 3 { stored.weights().iter().sum::<f64>() } else { 0.0 };
+                2.0 * self.training.width() * weights + self.training.gradients.bytes() * parameters.trained()
             };
             module.layer_kinds().into_iter().map(bytes).fold(0.0, f64::max)
         };

@@ -196,6 +196,11 @@ fn each_unit_of_a_stage_is_gathered_on_its_own() {
     assert_eq!(all.units.to_bits(), 17.0_f64.to_bits());
     assert!(all.reduce > all.gather && all.gather > Seconds::ZERO);
     assert_eq!(traffic(|training| training.zero = Some(1)), ShardedTraffic::default());
+    // ZeRO 2 reduces after every backward, unless the gradients stay unsharded.
+    let reduced = ShardedTraffic { reduce: all.reduce, units: all.units, ..ShardedTraffic::default() };
+    assert_eq!(traffic(|training| training.zero = Some(2)), reduced);
+    let unsharded = traffic(|training| (training.zero, training.unsharded_gradients) = (Some(2), true));
+    assert_eq!(unsharded, ShardedTraffic::default());
     // DeepSpeed gathers tensor by tensor: seven per layer and the embedding, 600 µs each.
     let host = traffic(|training| training.framework = Framework::Deepspeed).host.secs();
     assert!((host - 113.0 * 600e-6).abs() < 1e-9 && all.host == Seconds::ZERO, "{host}");

@@ -51,6 +51,11 @@ pub(super) fn read(format: ConfigFormat, keys: &mut Keys, settings: &mut Setting
             accumulation = Some(1);
         }
     }
+    // With accumulation alone, a step has that many microbatches of the usual size.
+    if let (None, None, Some(_)) = (global, microbatch, accumulation) {
+        keys.assume("The microbatch is not stated. It is read as 1 sequence of a device.");
+        microbatch = Some(1);
+    }
     settings.microbatch = microbatch;
     settings.accumulation = accumulation;
     settings.batch_key = Some("train_batch_size");
