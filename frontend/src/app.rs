@@ -14,6 +14,7 @@ use crate::header::Header;
 use crate::help::HelpDialog;
 use crate::lazy_pages;
 use crate::pages::gallery::GalleryPage;
+use crate::resource_page::MissingObject;
 use crate::schedules::Schedules;
 
 /// Root component of the dashboard.
@@ -24,6 +25,7 @@ pub(crate) fn App() -> impl IntoView {
     provide_context(Catalogue::new());
     provide_context(Schedules::new());
     provide_context(CheckState::new());
+    provide_context(MissingObject::new());
     // New and stored scenarios use the same page component.
     let explore = lazy_pages::explore();
     view! {
@@ -112,6 +114,7 @@ fn skip(event: &web_sys::MouseEvent, id: &str) {
 
 #[component]
 fn NotFound() -> impl IntoView {
+    document().set_title("Not found · Planscope");
     view! {
         <main id="main" class="page" tabindex="-1">
             <h1>"There is no such page"</h1>

@@ -1,5 +1,6 @@
 //! State of the check page: the configuration, its result, changes and plans. It survives visits of other pages.
 
+mod file_name;
 mod saved;
 
 use std::sync::Arc;
@@ -180,6 +181,15 @@ impl CheckState {
             None => Some(self.file_name.get_untracked()),
             Some(index) => self.further.with_untracked(|files| files.get(index).map(|file| file.name.clone())),
         }
+    }
+
+    /// Returns the file name of a pasted text.
+    pub(crate) fn default_file_name(self) -> String {
+        let format = self.result.with_untracked(|result| match result {
+            Loaded::Here(checked) => checked.check.format,
+            _ => None,
+        });
+        self.text.with_untracked(|text| format!("configuration.{}", file_name::extension(format, text)))
     }
 
     fn texts(self) -> Vec<String> {

@@ -11,6 +11,7 @@ use crate::client::{self, Body, RequestError};
 use crate::clipboard;
 use crate::explore::use_explore;
 use crate::pointer;
+use crate::resource_page::MissingObject;
 
 /// Display time of the "Copied" label.
 const LABEL_DURATION: std::time::Duration = std::time::Duration::from_secs(4);
@@ -39,7 +40,8 @@ pub(crate) fn CopyLink() -> impl IntoView {
     // True if the scenario of the last copied link is saved.
     let is_saved = RwSignal::new(false);
     let on_stored_page = move || pathname.with(|path| STORED_PAGES.iter().any(|page| path.starts_with(page)));
-    let is_visible = move || explore.on_page() || on_stored_page();
+    let missing = expect_context::<MissingObject>();
+    let is_visible = move || explore.on_page() || (on_stored_page() && !missing.is_shown());
     let is_ready = move || {
         on_stored_page()
             || explore.unsaved.with(Option::is_some)

@@ -167,6 +167,9 @@ fn PlanFiles(
     let torchtitan = has_torch_schedule.then(|| {
         view! { <a href=path::torchtitan_job(&id, planner.id()) download="" data-testid=format!("torchtitan-{}", planner.id())>"torchtitan job"</a> }
     });
+    let no_job = (!is_pipeline).then(|| {
+        view! { <p class="hint">"The plan assigns samples to context-parallel groups: Megatron-LM, torchtitan and torch schedules have no such job."</p> }
+    });
     view! {
         <div class="menu-plan" role="group" aria-label=planner.title() data-testid=format!("export-{}", planner.id())>
             <span class="menu-plan-name"><span class="pill" data-planner-colour=planner.id()></span>{planner.title()}</span>
@@ -176,6 +179,7 @@ fn PlanFiles(
             {torchtitan}
             <button on:click=svg>"SVG"</button>
             <button on:click=png>"PNG"</button>
+            {no_job}
         </div>
     }
 }

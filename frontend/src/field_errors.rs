@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use api::problem::FieldProblem;
 
+use crate::format;
+
 /// Validation errors by JSON pointer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct FieldErrors {
@@ -15,14 +17,15 @@ impl FieldErrors {
     pub(crate) fn from_problems(problems: &[FieldProblem]) -> Self {
         let mut errors = Self::default();
         for problem in problems {
+            let detail = format::grouped_in(&problem.detail);
             errors
                 .by_pointer
                 .entry(problem.pointer.clone())
-                .and_modify(|detail| {
-                    detail.push_str("; ");
-                    detail.push_str(&problem.detail);
+                .and_modify(|known| {
+                    known.push_str("; ");
+                    known.push_str(&detail);
                 })
-                .or_insert_with(|| problem.detail.clone());
+                .or_insert(detail);
         }
         errors
     }
@@ -106,7 +109,7 @@ mod tests {
             problem("/clusters", "unknown"),
             problem("", "not an object"),
         ]);
-        assert_eq!(errors.at("/cluster/nodes"), Some("at least 1; at most 4096"));
+        assert_eq!(errors.at("/cluster/nodes"), Some("at least 1; at most 4,096"));
         let fields = BTreeSet::from(["/cluster/nodes".to_owned()]);
         assert_eq!(errors.without_field("/cluster", &fields), [("/cluster/name".to_owned(), "too long".to_owned())]);
         let homeless: Vec<_> =

@@ -151,6 +151,16 @@ pub(crate) fn ratio(value: f64) -> String {
     format!("{}×", three_digits(value))
 }
 
+/// Formats a speed-up with two decimals, for example "1.04×" or "0.90×".
+pub(crate) fn speedup(value: f64) -> String {
+    if value.is_finite() { format!("{value:.2}×") } else { "–".to_owned() }
+}
+
+/// Writes a reason of a plan as a sentence with the numbers of the page.
+pub(crate) fn reason(text: &str) -> String {
+    nonbreaking_units(&grouped_in(&sentence(text)))
+}
+
 /// Formats a count with thousands separators, for example "8,192".
 pub(crate) fn count(value: u64) -> String {
     group(&value.to_string())
@@ -308,6 +318,8 @@ mod tests {
             ("1 line".into(), "1,200 lines".into())
         );
         assert_eq!(ratio(1.611), "1.61×");
+        assert_eq!([1.04, 0.9, 12.5].map(speedup), ["1.04×", "0.90×", "12.50×"]);
+        assert_eq!(plain(&reason("longest 18801 tokens, 0.6 % above")), "Longest 18,801 tokens, 0.6 % above.");
         assert_eq!(count(8192), "8,192");
         assert_eq!(count(999), "999");
         assert_eq!(plain(&large(6_738_415_616.0)), "6.74 B");

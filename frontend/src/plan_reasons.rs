@@ -28,7 +28,7 @@ pub(crate) fn ReasonsPanel() -> impl IntoView {
                 PlanOutcome::Planned(_) => None,
                 PlanOutcome::Infeasible { binding, search } => Some(view! {
                     <h3>"No plan"</h3>
-                    <p>{format::sentence(binding)}</p>
+                    <p>{format::reason(binding)}</p>
                     <Rejected search=search.clone() best_s=None />
                 }),
             };
@@ -100,10 +100,10 @@ fn PlanReasons(plan: Plan) -> impl IntoView {
     view! {
         <h3>"Why this plan"</h3>
         <ul>
-            {choices.into_iter().flatten().map(|choice| view! { <li>{format::sentence(&choice)}</li> }).collect_view()}
-            {decisions.into_iter().map(|decision| view! { <li>{format::sentence(&decision)}</li> }).collect_view()}
-            {move || current_metrics().and_then(|iteration_metrics| iteration_metrics.decision).map(|decision| view! { <li>{format::sentence(&decision)}</li> })}
-            <li>{format::sentence(&provenance.algorithm)}" "{status}</li>
+            {choices.into_iter().flatten().map(|choice| view! { <li>{format::reason(&choice)}</li> }).collect_view()}
+            {decisions.into_iter().map(|decision| view! { <li>{format::reason(&decision)}</li> }).collect_view()}
+            {move || current_metrics().and_then(|iteration_metrics| iteration_metrics.decision).map(|decision| view! { <li>{format::reason(&decision)}</li> })}
+            <li>{format::reason(&provenance.algorithm)}" "{status}</li>
         </ul>
         <h3>"Limits"</h3>
         <ul>

@@ -11,6 +11,20 @@ use crate::client::{self, Body, RequestError};
 use crate::format;
 use crate::notice::ErrorNotice;
 
+/// Number of errors that are shown in place of a stored object. A link to such an object has no use.
+#[derive(Clone, Copy)]
+pub(crate) struct MissingObject(RwSignal<u32>);
+
+impl MissingObject {
+    pub(crate) fn new() -> Self {
+        Self(RwSignal::new(0))
+    }
+
+    pub(crate) fn is_shown(self) -> bool {
+        self.0.get() > 0
+    }
+}
+
 /// Kind of stored objects with detail pages.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Kind {
@@ -70,6 +84,11 @@ pub(crate) fn ResourceErrorPage(
     error: RequestError,
     #[prop(into)] on_retry: Callback<()>,
 ) -> impl IntoView {
+    let MissingObject(shown) = expect_context();
+    shown.update(|shown| *shown += 1);
+    on_cleanup(move || {
+        shown.try_update(|shown| *shown = shown.saturating_sub(1));
+    });
     let restore_error = RwSignal::new(None::<RequestError>);
     let deleted = match &error {
         RequestError::Problem(problem) if problem.status == 410 => problem.deleted.clone(),

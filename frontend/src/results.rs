@@ -27,7 +27,7 @@ mod title;
 pub(crate) use budget::{CostCard, Throughput};
 pub(crate) use fit::change_lines;
 pub(crate) use peak_memory::{PARTS as MEMORY_PARTS, fullest as fullest_rank, values as memory_values};
-pub(crate) use ranking::{degrees, selected_planner, settings_text, short_title, source_text};
+pub(crate) use ranking::{degrees, plan_degrees, selected_planner, settings_text, short_title, source_text};
 pub(crate) use time_spent::{PARTS as TIME_PARTS, values as time_values};
 
 use api::planner::outcome::PlanOutcome;

@@ -19,7 +19,9 @@ mod token;
 mod view;
 
 pub(crate) use commands::SendingCommands;
-pub(crate) use description::{StateBadge, ago, clock, origin_text, progress_text, remaining_text, size};
+pub(crate) use description::{
+    StateBadge, ago, clock, has_ended_early, origin_text, progress_text, remaining_text, size,
+};
 pub(crate) use feed::FeedMode;
 pub(crate) use log_table::{LogTableField, LogTableFile};
 pub(crate) use metric::Metric;

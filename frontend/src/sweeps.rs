@@ -15,6 +15,8 @@ use crate::runs::clock;
 
 /// Poll interval in ms for a running sweep.
 const LOOK_MS: i32 = 600;
+/// Field of the number of nodes.
+const NODES: &str = "/cluster/nodes";
 const DASHES: [Dash; 4] = [Dash::Solid, Dash::Dashed, Dash::Dotted, Dash::Alternating];
 
 /// URL of a sweep page.
@@ -147,25 +149,39 @@ fn axis_name(axis: &LabelledAxis) -> &str {
     axis.title.split(", ").next().unwrap_or(&axis.title)
 }
 
+/// Name before the values of an axis. A number of nodes has its name after the value.
+fn name_before(axis: &LabelledAxis) -> String {
+    if axis.pointer == NODES { String::new() } else { format!("{} ", axis_name(axis)) }
+}
+
+/// Text of a value after [`name_before`]: "16K" or "8 nodes".
+fn named_value(axis: &LabelledAxis, index: usize) -> String {
+    let value = value_text(axis, index);
+    if axis.pointer != NODES {
+        return value;
+    }
+    if value == "1" { "1 node".to_owned() } else { format!("{value} nodes") }
+}
+
 /// Lists the planners with points at risk of running out of memory, and the infeasible points with the reasons.
 pub(crate) fn reasons(picture: &Picture, axis: &LabelledAxis) -> Vec<String> {
     let mut found = Vec::new();
     for layer in &picture.layers {
         let cells = layer.cells.iter().flatten().enumerate();
         let risky = cells.filter_map(|(index, cell)| {
-            Some(format!("{} ({})", value_text(axis, index), crate::format::probability(cell.risk?)))
+            Some(format!("{} ({})", named_value(axis, index), crate::format::probability(cell.risk?)))
         });
         let risky: Vec<String> = risky.collect();
         if !risky.is_empty() {
-            let (planner, name) = (&layer.planner.title, axis_name(axis));
-            found.push(format!("{planner}: at risk of running out of memory at {name} {}", risky.join(", ")));
+            let (planner, name) = (&layer.planner.title, name_before(axis));
+            found.push(format!("{planner}: at risk of running out of memory at {name}{}", risky.join(", ")));
         }
     }
     for layer in &picture.layers {
         for (index, cell) in layer.cells.iter().flatten().enumerate() {
             if let Some(reason) = &cell.reason {
-                let (name, value) = (axis_name(axis), value_text(axis, index));
-                found.push(format!("{name} {value}, {}: {}", layer.planner.title, crate::format::gib_in(reason)));
+                let (name, value) = (name_before(axis), named_value(axis, index));
+                found.push(format!("{name}{value}, {}: {}", layer.planner.title, crate::format::gib_in(reason)));
             }
         }
     }
@@ -186,10 +202,10 @@ fn equal_end(picture: &Picture, axis: &LabelledAxis) -> Option<String> {
     };
     let last = count.checked_sub(1)?;
     let first = (0..last).rev().take_while(|index| is_same(*index, last)).last()?;
-    let later: Vec<String> = (first + 1..count).map(|index| value_text(axis, index)).collect();
+    let later: Vec<String> = (first + 1..count).map(|index| named_value(axis, index)).collect();
     let why = if axis.pointer.ends_with("/context_length") { ": no sample is longer" } else { "" };
-    let (name, base) = (axis_name(axis), value_text(axis, first));
-    Some(format!("The results of {name} {} are those of {base}{why}", later.join(", ")))
+    let (name, base) = (name_before(axis), named_value(axis, first));
+    Some(format!("The results of {name}{} are those of {base}{why}", later.join(", ")))
 }
 
 /// Sweep progress with buttons that stop and resume it.
@@ -277,11 +293,11 @@ mod tests {
         at_risk.layers[0].cells[0][0].risk = Some(0.5);
         assert_eq!(
             reasons(&at_risk, &axis)[0].replace('\u{202f}', " "),
-            "1F1B: at risk of running out of memory at nodes 4 (50.0 %)"
+            "1F1B: at risk of running out of memory at 4 nodes (50.0 %)"
         );
         let rings = curves(&at_risk, &axis).pop().unwrap();
         assert_eq!((rings.form, rings.points), (Form::Rings, vec![(4.0, 2.0)]));
-        assert_eq!(reasons(&picture, &axis), ["nodes 8, 1F1B: too large"]);
+        assert_eq!(reasons(&picture, &axis), ["8 nodes, 1F1B: too large"]);
         let text_axis = LabelledAxis { numbers: None, ..axis };
         assert!((position(&text_axis, 2) - 2.0).abs() < 1e-12, "its place");
     }

@@ -12,15 +12,15 @@ const fixture = useFixture(async ({ open }) => {
 });
 
 const cases = [
-  ["no nodes", "/cluster/nodes", 0, "0 is out of range: 1 to 16384"],
-  ["a negative number of nodes", "/cluster/nodes", -3, "-3 is not a whole number from 1 to 16384"],
+  ["no nodes", "/cluster/nodes", 0, "0 is out of range: 1 to 16,384"],
+  ["a negative number of nodes", "/cluster/nodes", -3, "-3 is not a whole number from 1 to 16,384"],
   ["no devices", "/cluster/devices_per_node", 0, "0 is out of range: 1 to 256"],
   ["TP that does not divide the heads", "/layout/tensor", 3, "32 heads of Llama-2 7B are not a multiple of TP 3; possible TP: 1, 2, 4, 8, 16, 32"],
   ["more stages than layers", "/layout/pipeline", 64, "64 stages for 32 layers; at most one stage a layer"],
-  ["a negative bandwidth", "/cluster/inter_node/gb_per_s", -1, "-1 GB/s is out of range: 0.01 to 100000"],
-  ["no context", "/workload/context_length", 0, "0 tokens is out of range: 1 to 16777216"],
-  ["an empty global batch", "/workload/global_batch", 0, "0 samples is out of range: 1 to 1048576"],
-  ["no iterations", "/iterations", 0, "0 is out of range: 1 to 10000"],
+  ["a negative bandwidth", "/cluster/inter_node/gb_per_s", -1, "-1 GB/s is out of range: 0.01 to 100,000"],
+  ["no context", "/workload/context_length", 0, "0 tokens is out of range: 1 to 16,777,216"],
+  ["an empty global batch", "/workload/global_batch", 0, "0 samples is out of range: 1 to 1,048,576"],
+  ["no iterations", "/iterations", 0, "0 is out of range: 1 to 10,000"],
 ];
 
 for (const [name, pointer, value, message] of cases) {
@@ -50,7 +50,7 @@ test("an empty number field has an error, and the results are marked as outdated
   await errorAt(page, "/cluster/nodes").getByText("a number is needed here").waitFor();
   // No request is sent. The status shows the error of the field, and the results of the last valid scenario are marked as outdated.
   await page.locator('[data-testid="plan-status"][data-state="error"]').waitFor();
-  assert.match(await status(page).innerText(), /^1 field is wrong; .* The results are outdated/);
+  assert.match(await status(page).innerText(), /^1 field has an error; .* The results are outdated/);
   await page.locator('.results[data-outdated="true"]').waitFor();
   assert.equal(await nodes.getAttribute("aria-invalid"), "true");
   assert.deepEqual(await readRanking(page), answer, "the last result stays");
@@ -77,7 +77,7 @@ test("each of several invalid fields has an error", async () => {
   await setNumber(page, "/workload/global_batch", 0);
   await errorAt(page, "/cluster/nodes").waitFor();
   await errorAt(page, "/workload/global_batch").waitFor();
-  await status(page).getByText(/^2 fields are wrong/).waitFor();
+  await status(page).getByText(/^2 fields have errors/).waitFor();
   await setNumber(page, "/cluster/nodes", 4);
   await setNumber(page, "/workload/global_batch", 128);
   await waitForPlanning(page);

@@ -79,7 +79,7 @@ test("the parts of the peak memory add up to the peak of the plan", async () => 
   const names = await readLegend(card);
   assert.deepEqual(names.slice(0, 5), ["weights", "gradients", "optimizer", "activations", "temporary"]);
   const limit = last.answer.metrics.memory_limit_gib;
-  assert.match(names[5], new RegExp(`^limit: device memory less reserve, ${limit.toFixed(1)}`));
+  assert.match(names[5], new RegExp(`^limit: device memory minus the reserve, ${limit.toFixed(1)}`));
   await waitForBars(card, 5, last.answer.ranks.length);
   assert.match(await card.getByTestId("peak-caption").innerText(), /^Rank \d+ .*\sGiB without the reserve at .* in flight\. Largest part: [a-z]+/s);
   await card.locator("details summary").first().click();

@@ -37,7 +37,7 @@ test("one click computes a scaling study and draws it in the card", async () => 
   const buttons = card.getByRole("group", { name: "Scaling studies" }).getByRole("button");
   await buttons.first().waitFor();
   const names = await buttons.allInnerTexts();
-  assert.deepEqual(names, ["devices", "context length", "global batch"], "the model reads no images");
+  assert.deepEqual(names, ["nodes", "context length", "global batch"], "the model reads no images");
   await card.getByRole("button", { name: "global batch" }).click();
   await card.locator('[data-testid="sweep-progress"][data-state="done"]').waitFor(SWEEP_TIMEOUT);
   assert.match(await card.getByTestId("sweep-progress").innerText(), /^5 of 5 points planned/);

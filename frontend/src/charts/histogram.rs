@@ -48,6 +48,11 @@ pub(crate) fn Histogram(
             })
         })
     };
+    let scale_text = move || {
+        let is_log =
+            data.with(|data| data.as_ref().is_some_and(|data| Scale::from_edges(&data.edges) == Scale::Logarithmic));
+        is_log.then_some(", log axis")
+    };
     let label = move || {
         let summary = statistics().map(|entries| entries.map(|(name, value)| format!("{name} {value}")).join(", "));
         format!("Histogram of {}: {}", unit.get(), summary.unwrap_or_else(|| "loading".to_owned()))
@@ -56,7 +61,7 @@ pub(crate) fn Histogram(
         <figure class="histogram" data-testid="histogram">
             <Figure plot=plot label=Signal::derive(label) class="chart-histogram" width=width />
             <figcaption>
-                <span>"samples by "{unit}</span>
+                <span>"samples by "{unit}{scale_text}</span>
                 {move || {
                     statistics().map(|values| {
                         values

@@ -35,7 +35,7 @@ pub(crate) fn SmallHistogram(
     unit: &'static str,
 ) -> impl IntoView {
     let statistics = format!(
-        "mean {}, 99 % at most {}, most {} {unit}",
+        "mean {}, p99 {}, max {} {unit}",
         format::length(data.mean),
         format::length(data.p99),
         format::length(data.max),

@@ -74,7 +74,7 @@ fn IdentityCard(identity: Identity) -> impl IntoView {
                 .into_any();
         }
         if !token_needed {
-            return view! { <p>"This server needs no token: whoever reaches it may change everything. Named tokens count once it is started with a token."</p> }
+            return view! { <p>"This server does not require a token: everyone who can reach it can change everything. Named tokens have an effect only if the server is started with a token."</p> }
                 .into_any();
         }
         view! {

@@ -64,6 +64,8 @@ pub(crate) fn CheckPage() -> impl IntoView {
             </p>
         }
         .into_any(),
+        // The field shows its own error. An earlier error of the server does not apply to the new input.
+        Loaded::Failed(_) if state.devices_error().is_some() => ().into_any(),
         Loaded::Failed(error) => view! { <ErrorNotice error=error on_retry=move |()| state.run() /> }.into_any(),
         Loaded::Here(checked) => view! { <Answer checked=checked /> }.into_any(),
     };

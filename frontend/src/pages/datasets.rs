@@ -82,7 +82,7 @@ impl StoredItem for DatasetSummary {
 /// Describes a length distribution in one line.
 fn facts(columns: &HistogramColumns) -> String {
     format!(
-        "mean {}, median {}, 99 % at most {}, max. {}",
+        "mean {}, median {}, p99 {}, max {}",
         format::length(columns.mean),
         format::length(columns.median),
         format::length(columns.p99),

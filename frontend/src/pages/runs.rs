@@ -11,7 +11,7 @@ use leptos::prelude::*;
 
 use crate::format;
 use crate::listing::{About, Collection, CollectionView, Column, ListFilter, StoredItem};
-use crate::runs::{StateBadge, origin_text, progress_text, size};
+use crate::runs::{StateBadge, has_ended_early, origin_text, progress_text, size};
 use import::ImportLog;
 use open_form::OpenRunForm;
 use replay::ReplayExample;
@@ -53,7 +53,7 @@ impl StoredItem for RunSummary {
         vec![
             step.into_any(),
             view! {
-                <StateBadge state=Signal::stored(self.state) exit_code=self.exit_code />
+                <StateBadge state=Signal::stored(self.state) ended_early=Signal::stored(has_ended_early(self)) exit_code=self.exit_code />
                 <small class="under">{progress_text(self)}</small>
             }
             .into_any(),

@@ -154,7 +154,7 @@ fn PlannerCard(planner: PlannerKind) -> impl IntoView {
         Some(format!(
             "{} · {}",
             time_with_iteration(iteration, planned.iterations.len(), &time),
-            ranking::degrees(&planned.layout)
+            ranking::plan_degrees(&planned)
         ))
     };
     let choices = move || {

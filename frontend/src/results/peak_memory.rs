@@ -98,7 +98,8 @@ impl RankPeaks {
     }
 
     fn limit(&self) -> Option<Limit> {
-        (!self.ranks.is_empty()).then_some(Limit { value: self.limit_gib, name: "limit: device memory less reserve" })
+        (!self.ranks.is_empty())
+            .then_some(Limit { value: self.limit_gib, name: "limit: device memory minus the reserve" })
     }
 
     fn rows(&self) -> Vec<StackedRow> {
@@ -402,7 +403,7 @@ mod tests {
         let peaks = plan_peaks(&[memory(1.0)]);
         assert_eq!(
             peaks.limit(),
-            Some(Limit { value: 76.0, name: "limit: device memory less reserve" }),
+            Some(Limit { value: 76.0, name: "limit: device memory minus the reserve" }),
             "80 GiB less 4 GiB"
         );
         assert_eq!(peaks.rows()[0].values, [10.0, 5.0, 8.0, 1.0, 1.0]);

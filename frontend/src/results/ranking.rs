@@ -179,6 +179,16 @@ pub(crate) fn degrees(layout: &Layout) -> String {
     format!("TP {tensor} · PP {pipeline} · DP {data}{chunks} · mb {microbatch}")
 }
 
+/// Formats the parallel degrees of a plan. A plan with context-parallel groups has no fixed number of sequences per rank.
+pub(crate) fn plan_degrees(planned: &Planned) -> String {
+    let text = degrees(&planned.layout);
+    let has_groups = planned.iterations.iter().any(|iteration| iteration.groups.is_some());
+    match text.rsplit_once(" · mb ") {
+        Some((without_microbatch, _)) if has_groups => without_microbatch.to_owned(),
+        _ => text,
+    }
+}
+
 /// Names the planner of the plan, if it is the plan of another planner.
 pub(crate) fn source_text(planned: &Planned) -> Option<String> {
     planned.source.map(|planner| format!("Planner: {}", planner.title_with(planned.layout.pipeline)))
@@ -255,7 +265,7 @@ pub(crate) fn rows(stored: &StoredOutcome, baseline: Option<PlannerKind>, scenar
                 let planning =
                     stored.planning_ms.iter().find(|time| time.planner == result.planner).map(|time| time.ms);
                 let is_sketch = stored.is_sketch && result.planner.searches_rankings();
-                let layout = degrees(&planned.layout) + if is_sketch { SKETCH } else { "" };
+                let layout = plan_degrees(planned) + if is_sketch { SKETCH } else { "" };
                 Ok(RowMetrics {
                     layout,
                     layers: Layers::from_stages(&planned.stages),
@@ -291,7 +301,7 @@ fn cells(
         match metric {
             "iteration_s" => (Some(metrics.iteration_s), format::seconds),
             "peak_memory_gib" => (Some(metrics.peak_memory_gib), format::gib),
-            "speedup" => (speedup, format::ratio),
+            "speedup" => (speedup, format::speedup),
             "mfu" => (Some(metrics.mfu), format::percent),
             "tokens_per_s_per_device" => (metrics.tokens_per_s_per_device, format::three_digits),
             "tflops_per_device" => (Some(metrics.tflops_per_device), format::three_digits),

@@ -36,7 +36,7 @@ fn wrong_fields(state: &PlanState, unreadable: &FieldErrors) -> BTreeSet<String>
 
 fn status_text(state: &PlanState, wrong: usize) -> String {
     if wrong > 0 {
-        return format!("{} wrong; the message is at the field. {OUTDATED}", fields(wrong));
+        return format!("{} {OUTDATED}", fields_with_errors(wrong));
     }
     match state {
         PlanState::Idle => "Nothing planned yet".to_owned(),
@@ -46,7 +46,10 @@ fn status_text(state: &PlanState, wrong: usize) -> String {
         PlanState::Running { planner, phase, best, .. } => {
             let best = best.map(|best| {
                 let seconds = format::seconds(best.iteration_s);
-                format!(" Best so far: {seconds} per step with {}.", best.planner.short_title())
+                format!(
+                    " Best so far for the current settings: {seconds} per step with {}.",
+                    best.planner.short_title()
+                )
             });
             format!("{planner}: {phase}…{}", best.unwrap_or_default())
         }
@@ -57,8 +60,12 @@ fn status_text(state: &PlanState, wrong: usize) -> String {
     }
 }
 
-fn fields(count: usize) -> String {
-    if count == 1 { "1 field is".to_owned() } else { format!("{count} fields are") }
+fn fields_with_errors(count: usize) -> String {
+    if count == 1 {
+        "1 field has an error; see the message next to it.".to_owned()
+    } else {
+        format!("{count} fields have errors; see the messages next to them.")
+    }
 }
 
 /// Text that follows the number of invalid fields.
@@ -172,11 +179,13 @@ mod tests {
         let best = BestSoFar { planner: PlannerKind::Interleaved, iteration_s: 1.5, step: 3 };
         let running =
             PlanState::Running { planner: "Best", phase: "trying".into(), done: 3, total: 9, best: Some(best) };
-        assert_eq!(status_text(&running, 0), "Best: trying… Best so far: 1.50\u{202f}s per step with interleaved.");
+        assert_eq!(
+            status_text(&running, 0),
+            "Best: trying… Best so far for the current settings: 1.50\u{202f}s per step with interleaved."
+        );
         assert_eq!(data_state(&PlanState::Failed(RequestError::Offline), 0), "error");
         assert_eq!(data_state(&PlanState::Cancelled, 0), "idle");
-        assert_eq!(fields(1), "1 field is");
-        assert_eq!(fields(3), "3 fields are");
+        assert_eq!(fields_with_errors(3), "3 fields have errors; see the messages next to them.");
     }
 
     /// An empty field is not sent, so the planning state still describes the previous result.
@@ -190,7 +199,7 @@ mod tests {
         assert_eq!(data_state(&PlanState::Done, wrong.len()), "error");
         assert_eq!(
             status_text(&PlanState::Done, wrong.len()),
-            "1 field is wrong; the message is at the field. The results are outdated: they are those of the last valid scenario."
+            "1 field has an error; see the message next to it. The results are outdated: they are those of the last valid scenario."
         );
         assert_eq!(status_text(&PlanState::Done, 0), "Done");
     }

@@ -9,13 +9,17 @@ use crate::format;
 #[component]
 pub(crate) fn StateBadge(
     #[prop(into)] state: Signal<RunState>,
+    /// True if the run ended before its last step.
+    #[prop(into)]
+    ended_early: Signal<bool>,
     #[prop(optional_no_strip)] exit_code: Option<i32>,
 ) -> impl IntoView {
-    let mark = move || mark(state.get());
+    let is_early = move || state.get() == RunState::Ended && ended_early.get();
+    let mark = move || if is_early() { "■" } else { mark(state.get()) };
     view! {
         <span class="state" data-state=move || state.get().id()>
             <i aria-hidden="true">{mark}</i>
-            {move || state_text(state.get())}
+            {move || if is_early() { "Ended early" } else { state_text(state.get()) }}
             {exit_code.filter(|code| *code != 0).map(|code| format!(", exit code {code}"))}
         </span>
     }
@@ -39,6 +43,13 @@ const fn mark(state: RunState) -> &'static str {
         RunState::Ended => "✓",
         RunState::Crashed => "✕",
     }
+}
+
+/// True if the run ended before the last step that its log states. The last tenth is not counted, because a log can have
+/// only some steps, or count them from 0.
+pub(crate) fn has_ended_early(summary: &RunSummary) -> bool {
+    let is_before = |total: u64| summary.last_step.is_some_and(|last| (last as f64 + 1.0) < 0.9 * total as f64);
+    summary.state == RunState::Ended && summary.total_steps.is_some_and(is_before)
 }
 
 /// Describes the origin of a log.
@@ -162,6 +173,19 @@ pub(crate) mod tests {
             remaining_text(&summary()).map(|text| plain(&text)).as_deref(),
             Some("about 8 min left at 2.00 s per step")
         );
+    }
+
+    #[test]
+    fn a_run_can_end_before_its_last_step() {
+        let ended = |last_step, total_steps| {
+            has_ended_early(&RunSummary { state: RunState::Ended, last_step, total_steps, ..summary() })
+        };
+        assert!(ended(Some(49), Some(1_000)));
+        assert!(!ended(Some(500), Some(500)));
+        assert!(!ended(Some(990), Some(1_000)), "every tenth step is logged");
+        assert!(!ended(Some(9), Some(10)), "steps from 0");
+        assert!(!ended(Some(49), None));
+        assert!(!has_ended_early(&summary()), "a live run");
     }
 
     #[test]

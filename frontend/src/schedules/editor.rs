@@ -33,7 +33,7 @@ pub(crate) fn RequestEditor() -> impl IntoView {
             <h3>"Sizes"</h3>
             <NumberField pointer="/ranks" label="Ranks" unit="p" min=1.0 max=1024.0 slider=Slider::Linear(1.0, 32.0) />
             <NumberField pointer="/microbatches" label="Microbatches" unit="m" min=1.0 max=1e6 slider=Slider::Linear(1.0, 64.0) />
-            <NumberField pointer="/chunks" label="Chunks of a rank" unit="v" min=1.0 max=64.0 placeholder="default" />
+            <NumberField pointer="/chunks" label="Chunks per rank" unit="VPP" min=1.0 max=64.0 placeholder="default" />
             <NumberField pointer="/group" label="Group" unit="g" min=1.0 max=1e6 placeholder="ranks" />
         </section>
         <section class="editor-section">
@@ -44,7 +44,7 @@ pub(crate) fn RequestEditor() -> impl IntoView {
         </section>
         <section class="editor-section">
             <h3>"Memory"<small>"in activations"</small></h3>
-            <NumberField pointer="/memory_cap" label="Cap of a rank" unit="" min=0.0 max=1e12 step=0.5 placeholder="none" />
+            <NumberField pointer="/memory_cap" label="Cap per rank" unit="" min=0.0 max=1e12 step=0.5 placeholder="none" />
             <NumberField pointer="/activations/forward" label="Activations per forward" unit="" min=0.0 max=1e9 step=0.25 placeholder="1" />
             <NumberField pointer="/activations/weight_grad" label="Stored for W" unit="" min=0.0 max=1e9 step=0.25 placeholder="all" />
         </section>

@@ -244,7 +244,7 @@ fn cells(report: &ScheduleReport, reference: Option<&ScheduleReport>) -> Vec<Cel
     };
     let cell = |column: Column| {
         let show: fn(f64) -> String = match column {
-            Column::Speedup => format::ratio,
+            Column::Speedup => format::speedup,
             Column::MakespanBubble | Column::SpanBubble | Column::Gap => format::percent,
             _ => units,
         };

@@ -16,6 +16,8 @@ pub(crate) fn ScheduleResults() -> impl IntoView {
     let any_runs = Memo::new(move |_| {
         schedules.displayed.with(|content| content.as_ref().is_some_and(|current| !current.timelines.is_empty()))
     });
+    // Results stay below an error. They are those of earlier input.
+    let is_outdated = Memo::new(move |_| schedules.state.with(|state| matches!(state, AskState::Failed(_))));
     let request_error = move || match schedules.state.get() {
         AskState::Failed(error) if !error.names_fields() => Some(error),
         _ => None,
@@ -54,7 +56,11 @@ pub(crate) fn ScheduleResults() -> impl IntoView {
             when=move || has_response.get()
             fallback=move || (!empty.get()).then(|| view! { <div class="skeleton results-skeleton" class:still=move || !is_pending.get() aria-hidden="true"></div> })
         >
-            <div class="results" data-busy=move || is_pending.get().then_some("true")>
+            <div
+                class="results"
+                data-busy=move || is_pending.get().then_some("true")
+                data-outdated=move || is_outdated.get().then_some("true")
+            >
                 <ranking_table::ScheduleTable />
                 <selection::SelectionCard />
                 <cards::Cards />
@@ -79,11 +85,11 @@ fn StatusLine() -> impl IntoView {
     let status_text = move || match schedules.state.get() {
         AskState::Idle | AskState::Empty => String::new(),
         AskState::Asking if schedules.displayed.with(Option::is_some) => {
-            "Computing; the last answer stays until then".to_owned()
+            "Computing; the last results stay until then".to_owned()
         }
         AskState::Asking => "Computing".to_owned(),
         AskState::Failed(field_error) if field_error.names_fields() => {
-            "A field is wrong; what is shown is the last answer".to_owned()
+            "A field has an error; the results are those of the last valid input".to_owned()
         }
         AskState::Failed(other_error) => other_error.title(),
         AskState::Done => {

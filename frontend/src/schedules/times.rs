@@ -12,7 +12,7 @@ use crate::field_errors::FieldErrors;
 use crate::form::use_form;
 use crate::pointer;
 
-const PER: [(&str, &str); 2] = [("rank", "rank, chunks share it"), ("stage", "stage, each chunk")];
+const PER: [(&str, &str); 2] = [("rank", "rank (chunks share it)"), ("stage", "stage (each chunk)")];
 
 /// Fields for F, I and W, and the choice of their variation.
 #[component]
@@ -42,19 +42,19 @@ pub(super) fn TimesFields() -> impl IntoView {
     };
     let hint = move || match spread.get() {
         Spread::Equal => None,
-        Spread::Stages => Some("One value for each rank or stage, between commas."),
+        Spread::Stages => Some("One value for each rank or stage, separated by commas."),
         Spread::Microbatches => Some(
             "One line for each microbatch: one value, or one for each rank or stage. Cells of a spreadsheet can be pasted.",
         ),
     };
     view! {
-        <SelectField pointer="/times/per" label="Time of one" options=&PER />
+        <SelectField pointer="/times/per" label="Times per" options=&PER />
         <div class="field">
-            <label for="field-spread">"They are"</label>
+            <label for="field-spread">"Variation"</label>
             <select id="field-spread" data-testid="spread" on:change=choose>
-                {option(Spread::Equal, "all equal")}
-                {option(Spread::Stages, "uneven by rank")}
-                {option(Spread::Microbatches, "uneven by microbatch")}
+                {option(Spread::Equal, "none (all equal)")}
+                {option(Spread::Stages, "by rank or stage")}
+                {option(Spread::Microbatches, "by microbatch")}
             </select>
         </div>
         <TimeField pointer=TIMES[0] label="Forward" letter="F" />
@@ -65,7 +65,7 @@ pub(super) fn TimesFields() -> impl IntoView {
             <button
                 class="quiet"
                 data-testid="long-tail"
-                title="Most microbatches short, some long, as samples of real data are"
+                title="Most microbatches are short and some are long, as in real data"
                 on:click=move |_| schedules.edit("/times", input::set_long_tail)
             >
                 "Example: long tail"

@@ -100,7 +100,7 @@ pub(super) fn ImportCard(
 fn Preview(preview: DatasetPreview) -> impl IntoView {
     let DatasetPreview { samples, text_tokens, images, shaped, report, .. } = preview;
     let statistics = format!(
-        "In the file: {} samples, mean {} tokens, 99 % at most {}, longest {}",
+        "In the file: {} samples, mean {} tokens, p99 {}, max {}",
         format::count(samples),
         format::length(text_tokens.mean),
         format::length(text_tokens.p99),

@@ -410,7 +410,13 @@ fn check_flops(log: &LoggedJob, plan: &PlannedJob, devices: f64, is_stated: bool
     let planned = plan.model_flops();
     let measured = log.flop_per_device().map(|flop| flop * devices);
     let Some(measured) = measured.filter(|flops| is_positive(*flops)) else {
-        return (not_checked(quantity, planned, "the log states no TFLOP/s, or no step time"), Vec::new());
+        let missing = match (log.tflops_per_device, log.step_s) {
+            (None, Some(_)) => "the log states no TFLOP/s",
+            (Some(_), None) => "the log states no step time",
+            (None, None) => "the log states neither TFLOP/s nor a step time",
+            (Some(_), Some(_)) => "the TFLOP/s or the step time of the log is not positive",
+        };
+        return (not_checked(quantity, planned, missing), Vec::new());
     };
     let near = formulas_near(&plan.flops, measured, FLOPS_NEAR);
     let samples = log.samples().map(|(samples, _)| samples / plan.samples_per_step());

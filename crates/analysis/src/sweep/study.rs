@@ -90,7 +90,7 @@ impl ScalingSweep {
     /// Display name.
     pub const fn title(self) -> &'static str {
         match self {
-            Self::Devices => "devices",
+            Self::Devices => "nodes",
             Self::ContextLength => "context length",
             Self::GlobalBatch => "global batch",
             Self::Images => "images",

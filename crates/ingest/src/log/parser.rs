@@ -316,7 +316,7 @@ impl Reader {
         if readings.iter().any(|reading| matches!(reading, Some(Reading::Torn(_)) | None)) {
             return self.report.tear(Tear::Mixed, text, location, limits);
         }
-        self.report.repair("whole lines of several ranks stood in one line", location);
+        self.report.repair("the lines of several ranks were joined in one line", location);
         // The line is counted once, independent of the number of pieces.
         let before = (self.report.steps, self.report.companions);
         for (reading, piece) in readings.into_iter().flatten().zip(pieces) {

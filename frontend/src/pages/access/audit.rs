@@ -15,6 +15,7 @@ struct LoadedLines {
     lines: RwSignal<Vec<AuditLine>>,
     next: RwSignal<Option<u64>>,
     last_error: RwSignal<Option<RequestError>>,
+    is_loaded: RwSignal<bool>,
 }
 
 impl LoadedLines {
@@ -25,6 +26,7 @@ impl LoadedLines {
                 Ok(page) => {
                     self.lines.try_update(|lines| lines.extend(page.changes));
                     self.next.try_set(page.next);
+                    self.is_loaded.try_set(true);
                     drop(self.last_error.try_set(None));
                 }
                 Err(error) => drop(self.last_error.try_set(Some(error))),
@@ -35,10 +37,16 @@ impl LoadedLines {
 
 #[component]
 pub(super) fn AuditCard() -> impl IntoView {
-    let loaded =
-        LoadedLines { lines: RwSignal::new(Vec::new()), next: RwSignal::new(None), last_error: RwSignal::new(None) };
+    let loaded = LoadedLines {
+        lines: RwSignal::new(Vec::new()),
+        next: RwSignal::new(None),
+        last_error: RwSignal::new(None),
+        is_loaded: RwSignal::new(false),
+    };
     loaded.fetch(None);
     let rows = move || loaded.lines.get().into_iter().map(row).collect_view();
+    let is_empty = move || loaded.is_loaded.get() && loaded.lines.with(Vec::is_empty);
+    let empty = move || is_empty().then(|| view! { <p class="muted">"There are no recorded changes yet."</p> });
     let more = move || {
         let next = loaded.next.get()?;
         Some(
@@ -51,13 +59,14 @@ pub(super) fn AuditCard() -> impl IntoView {
     };
     view! {
         <section class="card">
-            <header class="card-title"><h2>"Audit"</h2><span class="muted">"successful changes, the latest first"</span></header>
+            <header class="card-title"><h2>"Audit"</h2><span class="muted">"successful changes, latest first"</span></header>
             <div class="table-scroll" role="region" aria-label="Audit" tabindex="0">
                 <table class="list" data-testid="audit">
                     <thead><tr><th>"When, UTC"</th><th>"Who"</th><th>"Action"</th><th>"Kind"</th><th>"Identifier"</th></tr></thead>
                     <tbody>{rows}</tbody>
                 </table>
             </div>
+            {empty}
             {more}
             {notice}
         </section>

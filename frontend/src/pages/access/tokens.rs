@@ -37,7 +37,7 @@ pub(super) fn TokensCard() -> impl IntoView {
         None => view! { <p class="muted" aria-hidden="true">"Loading"</p> }.into_any(),
         Some(Err(error)) => view! { <ErrorNotice error=error on_retry=move |()| fetch(response) /> }.into_any(),
         Some(Ok(list)) if list.tokens.is_empty() => {
-            view! { <p class="muted">"There is no named token yet."</p> }.into_any()
+            view! { <p class="muted">"There are no named tokens yet."</p> }.into_any()
         }
         Some(Ok(list)) => {
             let rows = list.tokens.into_iter().map(|line| row(line, revoke)).collect_view();
@@ -128,7 +128,7 @@ fn MakeToken(on_created: Callback<()>) -> impl IntoView {
         created_token.get().map(|CreatedToken { name, token, .. }| {
             view! {
                 <p role="status" data-testid="made-token">
-                    {format!("The token of {name}. It is shown this once: ")}<code>{token}</code>
+                    {format!("The token of {name}. It is shown only once: ")}<code>{token}</code>
                 </p>
             }
         })
@@ -149,7 +149,7 @@ fn MakeToken(on_created: Callback<()>) -> impl IntoView {
             </label>
             <label>"Role"<select data-testid="token-role" on:change=choose>{options}</select></label>
             <p class="actions">
-                <button type="submit" class="primary" data-testid="make-token" disabled=move || is_pending.get()>"Make a token"</button>
+                <button type="submit" class="primary" data-testid="make-token" disabled=move || is_pending.get()>"Create token"</button>
             </p>
         </form>
         {move || last_error.get().map(|error| view! { <ErrorNotice error=error /> })}

@@ -211,7 +211,7 @@ fn Row<'a>(
             <span class="muted memory">{rate}{confidence}{change.difference_s.map(|_| format!("{} · ", format::seconds(seconds)))}{memory}{risk}</span>
             {share.map(|share| view! { <span class="saving"><i style:width=format!("{share:.0}%")></i></span> })}
             {has_edits.then(|| view! { <div class="code"><code>{code}</code><Buttons edits=edits /></div> })}
-            {(!has_edits && !is_hardware).then(|| view! { <span class="muted memory">"The file has no lines for this change: make it by hand."</span> })}
+            {(!has_edits && !is_hardware).then(|| view! { <span class="muted memory">"Planscope cannot write this change as lines of the file. Edit the file yourself."</span> })}
         </li>
     }
 }
@@ -232,11 +232,12 @@ fn Buttons(edits: Vec<Edit>) -> impl IntoView {
     };
     let save = move |_| {
         let Some(files) = edits.with_value(|edits| state.edited(edits)) else { return };
+        let default_name = state.default_file_name();
         for (index, file) in (0..).zip(files) {
             let is_changed = edits.with_value(|edits| edits.iter().any(|edit| edit.file == index));
             if let Some(name) = state.name(index).filter(|_| is_changed) {
                 // If the browser refuses the download, the lines are still on the page.
-                drop(download::text(&download::file_name(&name, "configuration.txt"), &file));
+                drop(download::text(&download::file_name(&name, &default_name), &file));
             }
         }
     };

@@ -14,7 +14,7 @@ use crate::format;
 use crate::gantt::{Gantt, Legend};
 use crate::notice::ErrorNotice;
 use crate::results::{
-    MEMORY_PARTS, TIME_PARTS, degrees, fullest_rank, memory_values, settings_text, source_text, time_values,
+    MEMORY_PARTS, TIME_PARTS, fullest_rank, memory_values, plan_degrees, settings_text, source_text, time_values,
 };
 
 /// Memory need by rank and term, also of a job that does not fit.
@@ -202,7 +202,7 @@ fn BestLine<'a>(
     // The decisions of a shortened search state its steps.
     let is_shortened = planned.decisions.iter().any(|decision| decision.starts_with("The search stopped after"));
     let parts = [
-        Some(degrees(&planned.layout)),
+        Some(plan_degrees(planned)),
         settings_text(planned),
         source_text(planned),
         Some(format!("peak {}", format::gib(planned.metrics.peak_memory_gib))),
@@ -217,8 +217,8 @@ fn BestLine<'a>(
         // The list can contain the same plan.
         let is_faster = other_s < 0.999 * seconds;
         (is_at_risk || is_faster).then(|| {
-            let comparison = if is_faster { "faster than this plan" } else { "not faster than this plan" };
-            format!("Fastest without a risk, {comparison}: {text}.")
+            let comparison = if is_faster { "faster" } else { "not faster" };
+            format!("Fastest alternative without a memory risk ({comparison} than this plan): {text}.")
         })
     };
     let searched = searched_text(&scenario);

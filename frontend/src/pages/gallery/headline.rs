@@ -44,7 +44,7 @@ const ONE_F_ONE_B: &str = PlannerKind::OneFOneB.short_title();
 pub(super) fn gain(headline: &Headline) -> Option<(String, &'static str)> {
     let baseline = headline.baseline.as_ref()?;
     let name = if baseline.planner == ONE_F_ONE_B { "vs. 1F1B" } else { "vs. slowest" };
-    headline.gain.filter(|gain| *gain >= 1.005).map(|gain| (format::ratio(gain), name))
+    headline.gain.filter(|gain| *gain >= 1.005).map(|gain| (format::speedup(gain), name))
 }
 
 /// Explains the colours of the strips.

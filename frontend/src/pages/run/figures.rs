@@ -44,9 +44,11 @@ fn Table(comparison: Comparison) -> impl IntoView {
         });
         sentences(&predictions, &outliers, (&segments, segment), counts)
     } else if job.is_same_job() {
-        "The plan has another layout than the run, so no differences are shown.".to_owned()
+        "The plan has another layout than the run. The table shows both values without an error of the prediction."
+            .to_owned()
     } else {
-        "The run and the plan are different jobs, so no differences are shown.".to_owned()
+        "The run and the plan are different jobs. The table shows both values without an error of the prediction."
+            .to_owned()
     };
     let logs_tokens = untrack(|| {
         let logs_tokens =

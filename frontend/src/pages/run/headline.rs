@@ -37,7 +37,7 @@ fn headline(points: &Points, median_s: Option<f64>) -> Option<String> {
     let mut parts = vec![format!(
         "A step takes {}, the median of {}",
         format::seconds(median_s?),
-        format::counted(steps, "logged step", "logged steps")
+        format::counted(steps, "logged step time", "logged step times")
     )];
     let value = |metric: Metric| median(points.values(metric).into_iter().map(|(_, value)| value).collect());
     parts.extend(value(Metric::TokensPerDevice).map(|rate| format!("{} tokens/s per GPU", format::three_digits(rate))));
@@ -81,7 +81,7 @@ mod tests {
     #[test]
     fn a_run_without_a_plan_states_its_figures() {
         let text = headline(&points(), Some(2.74)).unwrap().replace('\u{202f}', " ");
-        assert_eq!(text, "A step takes 2.74 s, the median of 3 logged steps; 24.2 GiB allocated at most.");
+        assert_eq!(text, "A step takes 2.74 s, the median of 3 logged step times; 24.2 GiB allocated at most.");
         assert_eq!(headline(&points(), None), None);
     }
 

@@ -10,7 +10,7 @@ use crate::client;
 use crate::format;
 use crate::gantt::Theme;
 use crate::gantt::observers::{theme, theme_version};
-use crate::runs::{StateBadge, use_run_monitor};
+use crate::runs::{StateBadge, has_ended_early, use_run_monitor};
 
 #[component]
 pub(super) fn OtherRuns() -> impl IntoView {
@@ -127,6 +127,7 @@ fn Row(index: usize, summary: RunSummary, reference: Memo<Option<f64>>, key: Opt
         }
         _ => view! { "–" }.into_any(),
     };
+    let ended_early = has_ended_early(&summary);
     let name = summary.name;
     let label = format!("Leave out {name}");
     let link = if key.is_some() {
@@ -137,7 +138,7 @@ fn Row(index: usize, summary: RunSummary, reference: Memo<Option<f64>>, key: Opt
     view! {
         <tr>
             <th scope="row"><i class="swatch" style:background=colour aria-hidden="true"></i>" "{link}</th>
-            <td><StateBadge state=Signal::stored(summary.state) exit_code=summary.exit_code /></td>
+            <td><StateBadge state=Signal::stored(summary.state) ended_early=Signal::stored(ended_early) exit_code=summary.exit_code /></td>
             <td class="number">{format::count(summary.points)}</td>
             <td class="number">{median.map_or_else(|| "–".to_owned(), format::seconds)}</td>
             <td class="number">{difference}</td>

@@ -1,7 +1,7 @@
 //! Name, state, progress, note and tags. All except the state are editable.
 
 use api::path;
-use api::run::{RunChange, RunState, RunSummary};
+use api::run::{RunChange, RunOrigin, RunState, RunSummary};
 use js_sys::Date;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
@@ -11,7 +11,9 @@ use crate::form::restore_text;
 use crate::format;
 use crate::listing::parse_tags;
 use crate::notice::ErrorNotice;
-use crate::runs::{FeedMode, StateBadge, ago, origin_text, progress_text, remaining_text, size, use_run_monitor};
+use crate::runs::{
+    FeedMode, StateBadge, ago, has_ended_early, origin_text, progress_text, remaining_text, size, use_run_monitor,
+};
 
 /// Clock interval in ms.
 const TICK_MS: i32 = 1_000;
@@ -25,6 +27,11 @@ fn clock_now() -> RwSignal<f64> {
         }
     });
     now
+}
+
+/// Returns the time of the last data of a run. An imported file does not change, so it has none.
+fn last_data_at(summary: &RunSummary) -> Option<String> {
+    if summary.origin == RunOrigin::Imported { None } else { summary.updated_at.clone() }
 }
 
 /// Page header.
@@ -69,11 +76,12 @@ pub(super) fn RunTitle() -> impl IntoView {
         let reason = summary.with(|summary| summary.as_ref().and_then(|summary| summary.end_reason.clone()))?;
         Some(format::sentence(&reason))
     });
+    let ended_early = Memo::new(move |_| summary.with(|summary| summary.as_ref().is_some_and(has_ended_early)));
     let now = clock_now();
     let updated = Memo::new(move |_| {
-        let at = summary.with(|summary| summary.as_ref().and_then(|summary| summary.updated_at.clone()))?;
+        let at = summary.with(|summary| summary.as_ref().and_then(last_data_at))?;
         let moment = Date::parse(&at);
-        moment.is_finite().then(|| format!("last bytes {}", ago(moment, now.get())))
+        moment.is_finite().then(|| format!("last data {}", ago(moment, now.get())))
     });
     let remaining = Memo::new(move |_| {
         let is_live = state.get() == RunState::Live;
@@ -104,7 +112,7 @@ pub(super) fn RunTitle() -> impl IntoView {
         </div>
         <div class="run-status">
             <span role="status" data-testid="run-state">
-                {move || view! { <StateBadge state=state exit_code=exit_code.get() /> }}
+                {move || view! { <StateBadge state=state ended_early=ended_early exit_code=exit_code.get() /> }}
             </span>
             {move || progress.get().map(|(done, total)| view! { <progress max=total.to_string() prop:value=done as f64 aria-label="Steps"></progress> })}
             <span data-testid="run-progress">{text(progress_text)}</span>
