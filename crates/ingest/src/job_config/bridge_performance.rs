@@ -194,7 +194,11 @@ fn is_argument(word: &str, short: &str, long: &str) -> bool {
 /// Returns the value of an override.
 fn meaning(key: &str, value: &str) -> String {
     match key {
-        RECIPE => format!("{value}_pretrain"),
+        // The tables have remarks after a name, for example "DeepSeekV3 (w/o MTP)".
+        RECIPE => {
+            let name = value.split(" (").next().unwrap_or(value);
+            format!("{}_pretrain", name.replace("DeepSeekV", "deepseek_v"))
+        }
         "mixed_precision" if value.to_lowercase().contains("fp8") => {
             let recipe = Fp8Recipe::named(value).map_or(String::new(), |recipe| format!("_{}", recipe.id()));
             format!("bf16_with_fp8{recipe}_mixed")
