@@ -480,7 +480,7 @@ impl<'a> LayerTable<'a> {
         let stage_traffic: Vec<_> = partition
             .stages
             .iter()
-            .map(|ranges| (self.sharded_traffic(ranges, replica_layout), self.gathered_bytes(ranges)))
+            .map(|ranges| (self.sharded_traffic(ranges, replica_layout), self.gathered_bytes(ranges, replica_layout)))
             .collect();
         // Per stage: forward of the first microbatch, backward of the last.
         let mut ends = vec![[None::<Seconds>; 2]; partition.stages.len()];

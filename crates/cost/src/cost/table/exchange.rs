@@ -126,9 +126,10 @@ impl LayerTable<'_> {
 
     /// ZeRO 2 and 3: additional memory while a layer runs. It includes unreduced gradients if the layer is trained,
     /// and with ZeRO 3 gathered weights and prefetched weights for the next layer.
-    pub(super) fn gathered_bytes(&self, ranges: &[LayerRange]) -> f64 {
+    pub(super) fn gathered_bytes(&self, ranges: &[LayerRange], replica_layout: ReplicaLayout) -> f64 {
         let stage = self.training.zero_stage();
-        if stage < 2 || (stage == 2 && self.training.unsharded_gradients) {
+        let is_unsharded = self.training.unsharded_gradients || self.replicas(replica_layout) == 1;
+        if stage < 2 || (stage == 2 && is_unsharded) {
             return 0.0;
         }
         let layer = |range: &LayerRange| {

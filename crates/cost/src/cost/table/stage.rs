@@ -99,7 +99,7 @@ impl LayerTable<'_> {
         let ranges = &partition.stages[stage];
         let traffic = self.sharded_traffic(ranges, replica_layout);
         let cost = self.as_run(self.mixed_stage_cost(ranges, microbatch, mix), traffic, self.host_microbatch());
-        LayerCost { transient: cost.transient + self.gathered_bytes(ranges), ..cost }
+        LayerCost { transient: cost.transient + self.gathered_bytes(ranges, replica_layout), ..cost }
     }
 
     /// Adds ZeRO-3 communication and host time.

@@ -68,7 +68,7 @@ fn gathered_layers_include_only_existing_parameters() {
             (model.modules[0].frozen, model.modules[0].layers) = (frozen, layers);
             training.zero = Some(3);
         };
-        in_two_stages(change, |table, partition| table.gathered_bytes(&partition.stages[0]) / 218_112_000.0)
+        in_two_stages(change, |table, partition| table.gathered_bytes(&partition.stages[0], TWO) / 218_112_000.0)
     };
     for layers in [2, 32] {
         let (trained, frozen) = (bytes_per_parameter(false, layers), bytes_per_parameter(true, layers));
@@ -189,7 +189,8 @@ fn each_unit_of_a_stage_is_gathered_on_its_own() {
             change(training);
         };
         in_two_stages(change, |table, partition| {
-            table.sharded_traffic(&partition.stages[0], ReplicaLayout { pipeline: 2, data: 8, replica: 0 })
+            let layout = ReplicaLayout { pipeline: 2, data: 8, replica: 0 };
+            table.clone().of_replica(2).sharded_traffic(&partition.stages[0], layout)
         })
     };
     let all = traffic(|_| ());
