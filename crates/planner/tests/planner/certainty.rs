@@ -73,17 +73,17 @@ fn one_of_two_plans_is_faster_with_the_complementary_probability() {
     assert_eq!(forth > 0.5, a.metrics.iteration_s < b.metrics.iteration_s);
 }
 
-/// Without a limit the fastest plan fills the device.
+/// Without a limit the fastest plan uses more memory.
 #[test]
 fn plans_observe_the_highest_risk() {
     let mut scenario = scenario("h100", 1);
     scenario.planners = vec![PlannerKind::Best];
     scenario.free = vec![FreeSetting::ActivationOffload];
     let free = planned(&scenario);
-    assert!(peak_memory(&scenario, &free).probability_out_of_memory > 0.1, "{:?}", free.metrics);
-    scenario.max_memory_risk = Some(0.1);
+    assert!(peak_memory(&scenario, &free).probability_out_of_memory > 0.02, "{:?}", free.metrics);
+    scenario.max_memory_risk = Some(0.02);
     let limited = planned(&scenario);
-    assert!(peak_memory(&scenario, &limited).probability_out_of_memory <= 0.1, "{:?}", limited.metrics);
+    assert!(peak_memory(&scenario, &limited).probability_out_of_memory <= 0.02, "{:?}", limited.metrics);
     assert!(limited.metrics.iteration_s >= free.metrics.iteration_s);
     assert!(limited.metrics.peak_memory_gib <= limited.metrics.memory_limit_gib);
 }

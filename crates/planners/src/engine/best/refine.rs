@@ -8,6 +8,7 @@ use super::close;
 use super::neighbours::neighbours;
 use super::steps::{CANDIDATES, PlanSearch, Step};
 use crate::planners::PlanningContext;
+use crate::planners::setting_choices;
 use crate::planners::settings_search::{CONCURRENT, degrees_of};
 use planscope_core::training::{LayoutRequest, Recompute};
 use planscope_plan::scenario::{FreeSetting, PlanSettings, PlannerFamily, PlannerKind, Scenario};
@@ -56,7 +57,14 @@ pub(super) fn refine(search: &mut PlanSearch<'_, '_>) -> Result<(), PlanError> {
         }
     }
     for fixed in recomputations(search) {
-        if !refine_recomputation(search, &fixed)? {
+        let own = PlanSettings::from_scenario(&fixed);
+        if !refine_fixed(search, &fixed, |settings| recomputation(settings) == recomputation(own))? {
+            return Ok(());
+        }
+    }
+    for fixed in zero_stages(search) {
+        let own = fixed.training.zero_stage();
+        if !refine_fixed(search, &fixed, |settings| settings.zero == own)? {
             return Ok(());
         }
     }
@@ -84,29 +92,31 @@ fn trim_alternatives(search: &mut PlanSearch<'_, '_>) -> Result<(), PlanError> {
     Ok(())
 }
 
-/// Searches settings with the recomputation of `fixed`, and improves the fastest plans with it by changes of the other
+fn recomputation(settings: PlanSettings) -> impl PartialEq {
+    (settings.recompute, settings.recompute_layers, settings.recompute_modules)
+}
+
+/// Searches settings with the fixed setting of `fixed`, and improves the fastest plans that have it by changes of the other
 /// settings. The first of these plans can be far slower than the fastest plan of the search, so that time limits none of
 /// them. Returns false if the limit of steps ends the search.
-fn refine_recomputation(search: &mut PlanSearch<'_, '_>, fixed: &Scenario) -> Result<bool, PlanError> {
+fn refine_fixed(
+    search: &mut PlanSearch<'_, '_>,
+    fixed: &Scenario,
+    has_setting: impl Fn(PlanSettings) -> bool,
+) -> Result<bool, PlanError> {
     if search.is_over() {
         return Ok(true);
     }
     let fastest = std::mem::replace(&mut search.fastest, f64::INFINITY);
     let mut goes_on = try_candidates(search, fixed)?;
-    let own = PlanSettings::from_scenario(fixed);
-    let has_recomputation = |candidate: &&Screened| {
-        let PlanSettings { recompute, recompute_layers, recompute_modules, .. } = candidate.settings;
-        is_pipeline(candidate.planner)
-            && (recompute, recompute_layers, recompute_modules)
-                == (own.recompute, own.recompute_layers, own.recompute_modules)
-    };
-    let plans: Vec<Screened> = search.screened.iter().filter(has_recomputation).cloned().collect();
+    let is_own = |candidate: &&Screened| is_pipeline(candidate.planner) && has_setting(candidate.settings);
+    let plans: Vec<Screened> = search.screened.iter().filter(is_own).cloned().collect();
     for start in starts(&plans) {
         goes_on = goes_on && descend(search, &start, fixed)?;
     }
     // Then all settings change.
     let scenario = search.context.scenario;
-    let reached = fastest_among(search.screened.iter().filter(has_recomputation)).cloned();
+    let reached = fastest_among(search.screened.iter().filter(is_own)).cloned();
     if let Some(start) = reached.filter(|reached| goes_on && reached.time.is_ok()) {
         goes_on = descend(search, &start, scenario)?;
     }
@@ -172,12 +182,7 @@ fn requests(search: &PlanSearch<'_, '_>) -> Vec<LayoutRequest> {
 /// memory, the best settings under one recomputation can differ in many values from those under another one.
 fn recomputations(search: &PlanSearch<'_, '_>) -> Vec<Scenario> {
     let scenario = search.context.scenario;
-    let offloads =
-        |fastest: &Screened| fastest.settings.activation_offload > 0.0 || fastest.settings.optimizer_offload > 0.0;
-    if !is_small(scenario)
-        || !scenario.is_free(FreeSetting::Recompute)
-        || !fastest_of(&search.screened).is_some_and(offloads)
-    {
+    if !has_scarce_memory(search) || !scenario.is_free(FreeSetting::Recompute) {
         return Vec::new();
     }
     let fix = |recompute| {
@@ -187,6 +192,29 @@ fn recomputations(search: &PlanSearch<'_, '_>) -> Vec<Scenario> {
         fixed
     };
     [Recompute::None, Recompute::Selective, Recompute::Full].map(fix).into()
+}
+
+/// Returns the scenario with each fixed ZeRO stage, if it fixes the degrees, the fastest plan offloads, and the search is
+/// small. A higher stage needs less memory and more time in each microbatch, so other settings change with it.
+fn zero_stages(search: &PlanSearch<'_, '_>) -> Vec<Scenario> {
+    let scenario = search.context.scenario;
+    if !has_scarce_memory(search) || !requests(search).is_empty() || !scenario.is_free(FreeSetting::Zero) {
+        return Vec::new();
+    }
+    let fix = |zero| {
+        let mut fixed = scenario.clone();
+        fixed.free.retain(|&setting| setting != FreeSetting::Zero);
+        fixed.training.zero = Some(zero);
+        fixed
+    };
+    setting_choices::zero_stages(scenario).into_iter().map(fix).collect()
+}
+
+/// True if the search is small and its fastest plan offloads.
+fn has_scarce_memory(search: &PlanSearch<'_, '_>) -> bool {
+    let offloads =
+        |fastest: &Screened| fastest.settings.activation_offload > 0.0 || fastest.settings.optimizer_offload > 0.0;
+    is_small(search.context.scenario) && fastest_of(&search.screened).is_some_and(offloads)
 }
 
 /// Changes free settings of `scenario` in `start` as long as a plan gets faster. Returns false if the limit of steps ends
