@@ -71,7 +71,7 @@ test("an arrow key changes the number of microbatches and updates the table", as
   assert.equal(await readFigure(page, "1f1b", "makespan"), 33);
   await setNumber(page, "/ranks", 0);
   await waitForAnswer(page, "error");
-  assert.match(await page.locator('[data-error-for="/ranks"]').innerText(), /1 to 1024/);
+  assert.match(await page.locator('[data-error-for="/ranks"]').innerText(), /1 to 1,024/);
   assert.equal(await readFigure(page, "1f1b", "makespan"), 33, "the last result stays");
   await setNumber(page, "/ranks", 5);
   await waitForAnswer(page);
