@@ -15,6 +15,8 @@ pub(super) struct FullBatch {
     pub(super) planned_tokens: u64,
     /// Tokens of a microbatch of the job.
     pub(super) tokens: u64,
+    /// True if the sequences of the plan are full, so that the batch is that of the scenario.
+    is_planned: bool,
 }
 
 impl FullBatch {
@@ -28,6 +30,7 @@ impl FullBatch {
             global_batch: workload.global_batch,
             planned_tokens: u64::from(layout.microbatch) * context,
             tokens: u64::from(layout.microbatch) * context,
+            is_planned: true,
         };
         let tokens = batches.iter().map(|batch| batch.tokens).sum::<u64>();
         let full = context * u64::from(workload.global_batch) * batches.len() as u64;
@@ -46,13 +49,14 @@ impl FullBatch {
             global_batch: (steps * at_once as f64) as u32,
             planned_tokens,
             tokens: microbatch * context,
+            is_planned: false,
         }
     }
 
     /// Describes the batch, if it is not that of the scenario.
     pub(super) fn note(self, scenario: &Scenario) -> Option<String> {
-        let Self { microbatch, global_batch, planned_tokens, tokens } = self;
-        if planned_tokens == tokens {
+        let Self { microbatch, global_batch, planned_tokens, tokens, is_planned } = self;
+        if is_planned {
             return None;
         }
         let samples = scenario.workload.global_batch;
