@@ -8,9 +8,11 @@ mod coefficients;
 mod distance;
 mod features;
 
-pub use coefficients::{Bounds, Coefficients, Linear, MemoryErrors, OrderErrors};
+pub use coefficients::{Bounds, Coefficients, Linear, OrderErrors};
 pub use distance::layout_distance;
 pub use features::{Feature, Features};
+
+pub use crate::memory_risk::{MemoryErrors, largest_peak};
 
 use planscope_core::cluster::{Cluster, MatMulCurve};
 use planscope_core::model::{Model, Module};
@@ -123,12 +125,6 @@ pub fn memory_certainty(predicted: f64, available: f64) -> MemoryCertainty {
         interval_gib: Interval::around(predicted, (errors.lower, errors.upper)),
         probability_out_of_memory: errors.probability_above(error),
     }
-}
-
-/// Returns the largest predicted peak in GiB whose probability of exceeding `available` GiB is at most `risk`, above 0
-/// and below 1. It is rounded down by 10^-9, so that its probability is not above `risk`.
-pub fn largest_peak(available: f64, risk: f64) -> f64 {
-    available * libm::exp(-Coefficients::committed().peak_memory.error_at(risk)) * (1.0 - 1e-9)
 }
 
 /// Returns the probability that plan `a` is faster than plan `b` of the same scenario. The error

@@ -4,6 +4,7 @@ pub mod certainty;
 pub mod compare;
 pub mod estimate;
 pub mod execution_file;
+mod memory_risk;
 pub mod observer;
 pub mod outcome;
 pub mod plan;

@@ -17,7 +17,7 @@ pub use validate::{FieldError, ValidScenario};
 
 use serde::{Deserialize, Serialize};
 
-use crate::certainty;
+use crate::memory_risk;
 use planscope_core::cluster::Cluster;
 use planscope_core::model::Model;
 use planscope_core::training::{LayoutRequest, Training};
@@ -89,7 +89,7 @@ impl Scenario {
     pub fn memory_limit(&self) -> Bytes {
         let device = self.cluster.device.memory();
         let unreserved = device.saturating_sub(Bytes::from_gib(self.training.memory_reserve_gib));
-        let at_risk = |risk| Bytes::from_gib(certainty::largest_peak(self.cluster.device.memory_gib, risk));
+        let at_risk = |risk| Bytes::from_gib(memory_risk::largest_peak(self.cluster.device.memory_gib, risk));
         self.max_memory_risk.map_or(unreserved, |risk| unreserved.min(at_risk(risk)))
     }
 

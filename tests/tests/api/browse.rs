@@ -400,7 +400,8 @@ async fn exports_and_traces_round_trip() {
     for argument in [
         "--tensor-model-parallel-size 2\n",
         "--pipeline-model-parallel-size 4\n",
-        "--global-batch-size 16\n",
+        "--global-batch-size ",
+        "# WARNING: Batch: sequences of the job are full",
         "--num-layers 32\n",
         "--hidden-size 4096\n",
         "--ffn-hidden-size 11008\n",

@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use serde::{Deserialize, Serialize};
 
 use super::{Feature, Features};
+use crate::memory_risk::MemoryErrors;
 
 /// Coefficients of the model of errors. Errors are ln(measured / predicted). `cargo xtask accuracy`
 /// writes them.
@@ -44,18 +45,6 @@ pub struct Linear {
     pub slopes: BTreeMap<Feature, f64>,
 }
 
-/// Quantiles of the error of a peak memory.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct MemoryErrors {
-    /// 10 % quantile.
-    pub lower: f64,
-    /// Median.
-    pub median: f64,
-    /// 90 % quantile.
-    pub upper: f64,
-}
-
 /// Spread of the difference between the errors of two plans: scale x (1 + distance)^exponent.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -80,30 +69,6 @@ impl Linear {
     /// Returns the value for a step.
     pub fn at(&self, features: &Features) -> f64 {
         self.constant + self.slopes.iter().map(|(feature, slope)| slope * features.get(*feature)).sum::<f64>()
-    }
-}
-
-/// ln 9: the distance between the median and the 90 % quantile of a logistic distribution, in
-/// scales.
-const LN_9: f64 = 2.197_224_577_336_219_6;
-
-impl MemoryErrors {
-    /// Returns the probability that the error exceeds `error`. Each side of the median is half of a
-    /// logistic distribution with the quantile of that side.
-    pub fn probability_above(&self, error: f64) -> f64 {
-        let distance = error - self.median;
-        1.0 / (1.0 + libm::exp(distance * LN_9 / self.quantile(distance)))
-    }
-
-    /// Returns the error that is exceeded with a probability: the inverse of [`Self::probability_above`].
-    pub fn error_at(&self, probability: f64) -> f64 {
-        let scales = libm::log((1.0 - probability) / probability);
-        self.median + scales * self.quantile(scales) / LN_9
-    }
-
-    /// Returns the distance between the median and the quantile on the side of `distance`.
-    fn quantile(&self, distance: f64) -> f64 {
-        if distance < 0.0 { self.median - self.lower } else { self.upper - self.median }
     }
 }
 
