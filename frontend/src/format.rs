@@ -117,6 +117,11 @@ pub(crate) fn probability(share: f64) -> String {
     }
 }
 
+/// States the highest probability of running out of memory.
+pub(crate) fn max_risk(share: f64) -> String {
+    format!("at most {}\u{202f}% risk of running out of memory", three_digits(100.0 * share))
+}
+
 /// Formats a number of tokens or items: integers and values from 100 without rounding to three digits.
 pub(crate) fn length(value: f64) -> String {
     if value >= 0.0 && (value >= 100.0 || value.fract() == 0.0) {

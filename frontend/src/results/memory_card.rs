@@ -25,10 +25,7 @@ fn caption(plan: &Plan, iteration: usize, max_risk: Option<f64>) -> String {
     let limit = plan.metrics.memory_limit_gib;
     let reserve = plan.ranks.first().map(|rank| rank.memory.reserve_gib);
     let limit = match (max_risk, reserve) {
-        (Some(risk), _) => {
-            let percent = format::three_digits(100.0 * risk);
-            format!("limit {}: at most {percent}\u{202f}% risk of running out of memory", format::gib(limit))
-        }
+        (Some(risk), _) => format!("limit {}: {}", format::gib(limit), format::max_risk(risk)),
         (None, Some(reserve)) => format!(
             "limit {}: {} of the device less a reserve of {}",
             format::gib(limit),

@@ -243,11 +243,6 @@ fn uncertainty(metric: &str, scenario: &Scenario, planned: &Planned) -> Option<S
     }
 }
 
-/// States why less than the memory of a device is available.
-fn limit_text(max_risk: f64) -> String {
-    format!(". Limit: at most {}\u{202f}% risk of running out of memory", format::three_digits(100.0 * max_risk))
-}
-
 /// Returns the rows in the order of the results. `scenario` is the scenario of the results, for
 /// intervals.
 pub(crate) fn rows(stored: &StoredOutcome, baseline: Option<PlannerKind>, scenario: Option<&Scenario>) -> Vec<Row> {
@@ -277,9 +272,11 @@ pub(crate) fn rows(stored: &StoredOutcome, baseline: Option<PlannerKind>, scenar
                 })
             }
             PlanOutcome::Infeasible { binding, .. } => {
+                // The limit is less than the memory of the device minus the reserve.
                 let risk = scenario.and_then(|scenario| scenario.max_memory_risk);
-                Err(format::gib_in(binding)
-                    + &risk.filter(|_| binding.contains("GiB available")).map_or_else(String::new, limit_text))
+                let risk = risk.filter(|_| binding.contains("GiB available"));
+                let limit = risk.map(|risk| format!(". Limit: {}", format::max_risk(risk)));
+                Err(format::gib_in(binding) + &limit.unwrap_or_default())
             }
         },
     };

@@ -413,7 +413,7 @@ fn combination_line(fit: &Fit, combination: &Combination, device_gib: f64) -> St
 fn risk_text(peak_gib: Option<f64>, device_gib: f64) -> String {
     let risk = peak_gib.map(|peak| memory_certainty(peak, device_gib).probability_out_of_memory);
     let risk = risk.filter(|risk| *risk > RISK);
-    risk.map(|risk| format!(", {:.0} % probability of running out of memory", 100.0 * risk)).unwrap_or_default()
+    risk.map(|risk| format!(", {} probability of running out of memory", percent(risk))).unwrap_or_default()
 }
 
 /// Describes an edit. Of several files, it names the file.

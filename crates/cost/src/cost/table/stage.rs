@@ -18,7 +18,7 @@ impl LayerTable<'_> {
     }
 
     /// Returns the forward plus backward time of a stage for all microbatches, in seconds. This is
-    /// a lower bound, because it excludes ZeRO-3 communication and blocking sends, and compares host time only for
+    /// a lower bound, because it excludes ZeRO 2 and 3 communication and blocking sends, and compares host time only for
     /// the total.
     pub fn stage_work(&self, ranges: &[LayerRange]) -> f64 {
         let host = self.host_microbatch() * self.loads.len() as f64;
@@ -102,7 +102,7 @@ impl LayerTable<'_> {
         LayerCost { transient: cost.transient + self.gathered_bytes(ranges, replica_layout), ..cost }
     }
 
-    /// Adds ZeRO-3 communication and host time.
+    /// Adds the communication of ZeRO 2 and 3, and host time.
     pub(super) fn as_run(&self, cost: LayerCost, traffic: ShardedTraffic, host: Seconds) -> LayerCost {
         cost.with_sharding(traffic, self.training.data_overlap).with_host_time(host)
     }

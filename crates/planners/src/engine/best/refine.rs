@@ -207,7 +207,7 @@ fn zero_stages(search: &PlanSearch<'_, '_>) -> Vec<Scenario> {
         fixed.training.zero = Some(zero);
         fixed
     };
-    setting_choices::zero_stages(scenario).into_iter().map(fix).collect()
+    setting_choices::zero_stages(scenario).map(fix).collect()
 }
 
 /// True if the search is small and its fastest plan offloads.
